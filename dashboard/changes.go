@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/store"
 )
 
@@ -31,22 +31,15 @@ func (b *Dashboard) changes(r *http.Request) (any, error) {
 			p.Filter.Set(name, value)
 		}
 	}
-	f := store.ChangeFilter{By: p.Get("by"), Operation: p.Get("operation"), Subject: p.Get("subject"), Limit: changesOnPage}
-	if text := p.Get("before"); text != "" {
-		var err error
-		if f.Before, err = strconv.ParseInt(text, 10, 64); err != nil || f.Before < 1 {
-			return nil, valid.Invalid("before", "%q is no number of a change", text)
-		}
-	}
-	var err error
-	if p.Changes, err = b.store.Changes(r.Context(), f); err != nil {
+	in := ops.ChangesInput{Limit: changesOnPage}
+	if err := ops.Fill(&in, "", p.Filter); err != nil {
 		return nil, err
 	}
-	if n := len(p.Changes); n == changesOnPage {
-		next := url.Values{}
-		maps.Copy(next, p.Filter)
-		next.Set("before", strconv.FormatInt(p.Changes[n-1].ID, 10))
+	list, err := ops.ListChanges.Call(r.Context(), b.api, in)
+	if p.Changes = list.Changes; list.Next != 0 {
+		next := maps.Clone(p.Filter)
+		next.Set("before", strconv.FormatInt(list.Next, 10))
 		p.Next = template.URL(next.Encode())
 	}
-	return p, nil
+	return p, err
 }

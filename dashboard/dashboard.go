@@ -1,8 +1,10 @@
 package dashboard
 
 import (
+	"bytes"
 	"context"
 	"html/template"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -17,12 +19,12 @@ import (
 	"github.com/stint-go/stint/remote"
 )
 
-// Store is what the dashboard needs of one: what people do.
+// Store is the part of a store that the dashboard needs.
 type Store = api.Store
 
-// Config says how a dashboard is served. The zero value lets nobody in.
+// Config says how a dashboard is served. With the zero value every request is refused.
 type Config struct {
-	// Guard says whom to let in, and as whom.
+	// Guard decides who may use the dashboard, and with which role.
 	Guard guard.Config
 
 	// API says how the API works, and with it every form of the pages.
@@ -32,15 +34,14 @@ type Config struct {
 	// root. Requests come with it.
 	Path string
 
-	// Health is asked for /healthz and /readyz, by everybody. Nil says whether the
-	// database answers.
+	// Health answers /healthz and /readyz, without authentication. Nil reports whether
+	// the database answers.
 	Health probes.Engine
 
 	// Metrics answers /metrics, to viewers. Nil is none.
 	Metrics http.Handler
 
-	// Log is told of what went wrong and was not the client's fault. Nil is
-	// [slog.Default].
+	// Log gets errors that the client did not cause. Nil is [slog.Default].
 	Log *slog.Logger
 }
 
@@ -119,15 +120,34 @@ type alone struct{ store Store }
 // Alive implements [probes.Engine].
 func (alone) Alive() error { return nil }
 
-// patience is how long somebody who asks whether the database answers waits for it.
-const patience = 5 * time.Second
-
 // Ready implements [probes.Engine].
 func (a alone) Ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if _, err := a.store.Paused(ctx); err != nil {
 		return &event.UnreadyError{Condition: event.ConditionDatabase, Problem: "it does not answer"}
 	}
 	return nil
 }
+
+// inside calls the API of this process without a network. A request has the identity of
+// the context of the page's request.
+type inside struct{ api http.Handler }
+
+// RoundTrip implements [http.RoundTripper].
+func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
+	a := answer{header: http.Header{}, status: http.StatusOK}
+	i.api.ServeHTTP(&a, r)
+	return &http.Response{StatusCode: a.status, Header: a.header, Body: io.NopCloser(&a.Buffer), Request: r}, nil
+}
+
+// answer is an [http.ResponseWriter] that keeps what a handler writes.
+type answer struct {
+	header http.Header
+	status int
+	bytes.Buffer
+}
+
+// Header and WriteHeader implement [http.ResponseWriter].
+func (a *answer) Header() http.Header    { return a.header }
+func (a *answer) WriteHeader(status int) { a.status = status }

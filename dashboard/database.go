@@ -1,14 +1,22 @@
 package dashboard
 
 import (
+	"fmt"
+	"maps"
 	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
 
 	"github.com/stint-go/stint/internal/sample"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
 
-// databasePage is how the database fares.
+// databasePage shows the state of the database.
 type databasePage struct {
 	Findings sample.Seen[[]report.Finding]
 	Signs    sample.Seen[report.Facts]
@@ -35,7 +43,7 @@ func (b *Dashboard) database(r *http.Request) (any, error) {
 	return p, err
 }
 
-// metricsPage is what engines counted.
+// metricsPage shows what engines counted.
 type metricsPage struct {
 	Engines []report.Metrics // the newest first
 	Served  bool             // whether there is /metrics
@@ -44,4 +52,52 @@ type metricsPage struct {
 func (b *Dashboard) metrics(r *http.Request) (any, error) {
 	all, err := b.store.EngineMetrics(r.Context())
 	return metricsPage{all, b.config.Metrics != nil}, err
+}
+
+// line is one figure of an engine's metrics.
+type line struct{ Part, What, Figure string }
+
+// lines are all figures of an engine's metrics, in the order in which they are
+// declared, and the kinds after them.
+func lines(m report.Metrics) (all []line) {
+	for part, of := range reflect.ValueOf(m).Fields() {
+		if of.Kind() != reflect.Struct || of.Type() == reflect.TypeFor[time.Time]() {
+			continue
+		}
+		for what, figure := range of.Fields() {
+			all = append(all, line{spoken(part.Name), spoken(what.Name), figureInWords(figure.Interface())})
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(m.Kinds)) {
+		all = append(all, line{"kind", words.Visible(kind), figureInWords(m.Kinds[kind])})
+	}
+	return all
+}
+
+// figureInWords says a counter, a duration, or several durations.
+func figureInWords(figure any) string {
+	switch f := figure.(type) {
+	case time.Duration:
+		return words.Took(f)
+	case report.Durations:
+		if f.Count == 0 {
+			return "none"
+		}
+		return fmt.Sprintf("%s, mean %s, fastest %s, longest %s", words.Count(f.Count), words.Took(f.Mean()), words.Took(f.Fastest), words.Took(f.Longest))
+	case int64:
+		return words.Count(f)
+	}
+	return fmt.Sprint(figure)
+}
+
+// spoken turns a name of the language into words: SlotWaits is slot waits.
+func spoken(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
 }

@@ -20,16 +20,15 @@ import (
 	"github.com/stint-go/stint/retry"
 )
 
-// editedFrom is the key of a job's metadata that names the one which it was made
-// of by editing. What makes a job say of itself that it recovers another one is
-// that it does the same.
+// editedFrom is the key of a job's metadata that names the job from which it was edited.
+// Such a job does not count as a retry of the other one, because it may do something else.
 const editedFrom = "edited_from"
 
 // editPage is a job that is to be enqueued: like one that there is, or a new one.
 type editPage struct {
 	Like    *stint.JobInfo // nil for a new one
 	Form    url.Values     // what the fields hold
-	Expired bool           // it had to start by an instant that is over
+	Expired bool           // its start-by time has passed
 	Kinds   []string
 }
 
@@ -59,7 +58,9 @@ func (b *Dashboard) edit(r *http.Request) (any, error) {
 		}
 		p = editOf(j.JobInfo, now)
 	}
-	return p, b.offerKinds(r, &p)
+	var err error
+	p.Kinds, _, err = b.offered(r)
+	return p, err
 }
 
 // editOf is the form filled in with all that a job was enqueued with.
@@ -98,24 +99,16 @@ func indented(raw json.RawMessage) string {
 	return b.String()
 }
 
-func (b *Dashboard) offerKinds(r *http.Request, p *editPage) error {
-	kinds, err := b.store.Kinds(r.Context())
-	for _, k := range kinds {
-		p.Kinds = append(p.Kinds, k.Name)
-	}
-	return err
-}
-
 // editAgain is the form as it was sent, for what was refused of it.
 func (b *Dashboard) editAgain(r *http.Request) (*page, any, error) {
-	p := editPage{Form: r.PostForm}
 	like, err := b.likeOf(r)
 	if err != nil {
 		return nil, nil, err
 	}
-	p.Like = like
+	p := editPage{Form: r.PostForm, Like: like}
+	p.Kinds, _, err = b.offered(r)
 	i := slices.IndexFunc(pages, func(p page) bool { return p.name == "edit" })
-	return &pages[i], p, b.offerKinds(r, &p)
+	return &pages[i], p, err
 }
 
 // likeOf is the job that a form was filled in from; nil for none.
@@ -129,8 +122,8 @@ func (b *Dashboard) likeOf(r *http.Request) (*stint.JobInfo, error) {
 	return j.JobInfo, err
 }
 
-// newJob enqueues the job of a form. One that is like another gets nothing of its
-// kind's declaration that the other did not have.
+// newJob enqueues the job of a form. One that is like another gets no defaults of its
+// kind that the other did not have.
 func (b *Dashboard) newJob(r *http.Request) (flash, error) {
 	like, err := b.likeOf(r)
 	if err != nil {
@@ -168,7 +161,7 @@ func (b *Dashboard) newJob(r *http.Request) (flash, error) {
 	return done, nil
 }
 
-// cancelEdited cancels the job that a new one stands for, and says what came of it.
+// cancelEdited cancels the job that a new one replaces, and returns the result in words.
 func (b *Dashboard) cancelEdited(r *http.Request, id stint.ID, anew string) (string, error) {
 	answers, err := b.api.Cancel(r.Context(), []stint.ID{id}, "edited as job "+anew)
 	if err != nil {
@@ -176,10 +169,10 @@ func (b *Dashboard) cancelEdited(r *http.Request, id stint.ID, anew string) (str
 	}
 	return sentence("job " + id.String() + " " + cmp.Or(map[stint.CancelStatus]string{
 		stint.CancelledNow: "is cancelled", stint.CancelRequested: "is asked to stop", stint.CancelTooLate: "had already ended",
-	}[answers[id]], "is not there any more")), nil
+	}[answers[id]], "does not exist any more")), nil
 }
 
-// named is metadata that names the job which the new one was made of.
+// named is metadata with the job from which the new one was edited.
 func named(metadata json.RawMessage, of stint.ID) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	if len(bytes.TrimSpace(metadata)) > 0 && json.Unmarshal(metadata, &all) != nil || all == nil {

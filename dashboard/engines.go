@@ -53,19 +53,15 @@ func (b *Dashboard) engine(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, errNowhere
 	}
-	rows, err := b.roster(r)
+	e, err := view.EngineOf(r.Context(), b.store, store.EngineID(token))
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(rows, func(e engineRow) bool { return e.Token == store.EngineID(token) })
-	if i < 0 {
-		return nil, store.ErrBuried
-	}
-	held, err := view.HeldBy(r.Context(), b.store, rows[i].EngineInfo)
+	now, err := view.Now(r.Context(), b.store)
 	if err != nil {
 		return nil, err
 	}
-	p := enginePage{engineRow: rows[i], Holds: held.Holds, CanBury: b.config.API.Bury != nil}
+	p := enginePage{engineRow: engineRow{e.EngineInfo, view.ConditionOf(e.EngineInfo, now)}, Holds: e.Holds, CanBury: b.config.API.Bury != nil}
 	if n := len(p.Holds) - shownHeld; n > 0 {
 		p.Holds, p.More = p.Holds[:shownHeld], n
 	}

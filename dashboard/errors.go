@@ -16,30 +16,26 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// errorsPage is what went wrong, in groups.
+// errorsPage shows errors in groups.
 type errorsPage struct {
 	Kind, Queue string
 	Hours       string // how far back; empty for all that is there
 	Report      sample.Seen[report.ErrorReport]
-	Blind       bool // messages are not for who looks
+	Blind       bool // messages are hidden from the role
 }
 
-// frozen: a look at what went wrong is dear.
+// frozen: reading errors costs much.
 func (errorsPage) frozen() {}
 
-// Retry is where the jobs of a group are run again that have failed or wait for
-// their next attempt.
+// Retry is the query of the page that retries the jobs of a group that have failed or wait
+// for their next attempt.
 func (p errorsPage) Retry(g report.ErrorGroup) template.URL {
 	q := url.Values{"verb": {ops.RetryJobs.Verb()}, "group": {"errors"}, "state": {string(stint.Failed), string(stint.Retrying)}}
-	for name, value := range map[string]string{"kind": g.Kind, "error_class": g.Class, "place": g.Place, "queue": p.Queue, "hours": p.Hours} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	return template.URL(q.Encode())
+	rest, _ := query("kind", g.Kind, "error_class", g.Class, "place", g.Place, "queue", p.Queue, "hours", p.Hours)
+	return template.URL(q.Encode()) + "&" + rest
 }
 
-// errors groups what went wrong. Without a filter pages share a look.
+// errors groups errors. Without a filter pages share a sample.
 func (b *Dashboard) errors(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	p := errorsPage{Kind: q.Get("kind"), Queue: q.Get("queue"), Hours: q.Get("hours"), Blind: b.config.API.Blind(r.Context())}
@@ -62,21 +58,21 @@ func errorFilter(q url.Values) (report.ErrorFilter, error) {
 	if text := q.Get("hours"); text != "" {
 		hours, err := time.ParseDuration(text + "h")
 		if err != nil || hours <= 0 {
-			return f, valid.Invalid("hours", "%q is no number of hours", text)
+			return f, valid.Invalid("hours", "%q is not a number of hours", text)
 		}
 		f.Since = time.Now().Add(-hours)
 	}
 	return f, nil
 }
 
-// chosenGroup is a group of errors whose jobs are meant, where the parameters of
-// a page name one: no filter of jobs knows places.
+// chosenGroup is a group of errors that the parameters of a page name. Filters of jobs
+// have no places.
 type chosenGroup struct {
 	Place, Hours string
 	Errors       template.URL // query of the page of errors that shows it
 }
 
-// groupOf reads it; nil where none is named. A group may be one without a place.
+// groupOf reads it; nil if none is named. A group may have no place.
 func groupOf(q url.Values) *chosenGroup {
 	if q.Get("group") == "" {
 		return nil

@@ -3,9 +3,14 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"html/template"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/dashboard/chart"
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/sample"
 	"github.com/stint-go/stint/internal/words"
@@ -19,47 +24,97 @@ type figures struct {
 	analytics *sample.Sample[lately]
 	queued    *sample.Sample[[]report.DueGroup]
 	health    *sample.Sample[health]
-	rates     *sample.Sample[rates]          // of the last hour
+	rates     *sample.Sample[ended]          // of the last hour, by the minute
 	kinds     *sample.Sample[[]report.Stats] // of the last day
 	byKinds   *sample.Sample[kindsLately]
 	history   *sample.Sample[history]
 	errors    *sample.Sample[report.ErrorReport]
-	byKind    byKind
+
+	mu     sync.Mutex // guards byKind
+	byKind map[string]kindSamples
 }
 
-// What ended last is read only as far as it is little; else the figures are those of
-// the sums, which lag behind by some minutes, and of a shorter time.
+// kindSamples are those of one kind.
+type kindSamples struct {
+	analytics *sample.Sample[lately]
+	history   *sample.Sample[history]
+}
+
+// The attempts that ended last are read only if they are few. Otherwise figures are made
+// of the sums, which are some minutes late, and of a shorter time.
 const (
 	readable  = 20_000
 	sumsBy    = 4 * time.Minute // after which what ended is in the sums
 	shortSpan = 2 * time.Second
+	day       = 24 * time.Hour
+
+	maxQueues      = 500 // that pages show
+	maxKindSamples = 50  // kinds whose samples are kept
 )
 
-// much reports whether more ended of late than is read for a figure.
+func newFigures(store Store, bounded []string) *figures {
+	f := &figures{store: store, readable: readable, byKind: map[string]kindSamples{}}
+	all := f.samplesOf("")
+	f.analytics, f.history = all.analytics, all.history
+	f.byKinds = sample.New(func(ctx context.Context) (look kindsLately, err error) {
+		if look.lookedAt, err = f.lookedAt(ctx); err == nil {
+			look.Kinds, err = f.store.AnalyzeKinds(ctx, report.AnalyticsFilter{Span: look.Span})
+		}
+		return look, err
+	})
+	f.queued = sample.New(func(ctx context.Context) ([]report.DueGroup, error) {
+		return store.DueBy(ctx, report.FieldQueue, report.AnalyticsFilter{}, maxQueues)
+	})
+	f.health = sample.New(func(ctx context.Context) (h health, err error) {
+		h.findings, err = report.Diagnose(ctx, examined{store, &h}, report.Options{Bounded: bounded})
+		return h, err
+	})
+	f.rates = sample.New(func(ctx context.Context) (ended, error) {
+		return f.stats(ctx, report.StatsFilter{Every: time.Minute}, time.Hour)
+	})
+	f.kinds = sample.New(func(ctx context.Context) ([]report.Stats, error) {
+		all, err := f.stats(ctx, report.StatsFilter{}, day)
+		return all.Stats, err
+	})
+	f.errors = sample.New(func(ctx context.Context) (report.ErrorReport, error) {
+		return store.Errors(ctx, report.ErrorFilter{})
+	})
+	return f
+}
+
+func (f *figures) samplesOf(kind string) kindSamples {
+	return kindSamples{
+		sample.New(func(ctx context.Context) (lately, error) { return f.analyze(ctx, kind) }),
+		sample.New(func(ctx context.Context) (history, error) { return f.historyOf(ctx, kind) }),
+	}
+}
+
+// ofKind returns the samples of a kind.
+func (f *figures) ofKind(name string) kindSamples {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s, ok := f.byKind[name]; ok {
+		return s
+	}
+	for other := range f.byKind {
+		if len(f.byKind) < maxKindSamples {
+			break
+		}
+		delete(f.byKind, other) // any one: it is read again when a page needs it
+	}
+	f.byKind[name] = f.samplesOf(name)
+	return f.byKind[name]
+}
+
+// much reports whether more ended lately than is read for a figure.
 func (f *figures) much(ctx context.Context) (bool, error) {
 	n, err := f.store.Unsummed(ctx, f.readable)
 	return n == f.readable, err
 }
 
-// analyze tells how the work goes, of one kind or of all.
-func (f *figures) analyze(ctx context.Context, kind string) (look lately, err error) {
-	if look.lookedAt, err = f.lookedAt(ctx); err != nil {
-		return look, err
-	}
-	look.Analytics, err = f.store.Analyze(ctx, report.AnalyticsFilter{Kind: kind, Span: look.Span})
-	return look, err
-}
+// lookedAt is the time whose attempts are read one by one.
+type lookedAt struct{ Span time.Duration }
 
-// analyzeKinds tells how the attempts of each kind went.
-func (f *figures) analyzeKinds(ctx context.Context) (look kindsLately, err error) {
-	if look.lookedAt, err = f.lookedAt(ctx); err != nil {
-		return look, err
-	}
-	look.Kinds, err = f.store.AnalyzeKinds(ctx, report.AnalyticsFilter{Span: look.Span})
-	return look, err
-}
-
-// lookedAt is the time of which attempts are looked at one by one.
 func (f *figures) lookedAt(ctx context.Context) (lookedAt, error) {
 	much, err := f.much(ctx)
 	if much {
@@ -67,22 +122,6 @@ func (f *figures) lookedAt(ctx context.Context) (lookedAt, error) {
 	}
 	return lookedAt{report.MaxSpan}, err
 }
-
-// lately is how the work goes, and how much time that is about.
-type lately struct {
-	report.Analytics
-	lookedAt
-}
-
-// kindsLately is how the attempts of each kind went, and how much time that is
-// about.
-type kindsLately struct {
-	Kinds []report.KindAnalytics
-	lookedAt
-}
-
-// lookedAt is how much time some figures are about.
-type lookedAt struct{ Span time.Duration }
 
 // Short reports whether it is less than a minute.
 func (l lookedAt) Short() bool { return l.Span < report.MaxSpan }
@@ -95,67 +134,141 @@ func (l lookedAt) InLast() string {
 	return "minute"
 }
 
-// stats tells how the attempts of a time up to now went; or, where much ended of
-// late, of as long a time that is in the sums.
-func (f *figures) stats(ctx context.Context, filter report.StatsFilter, span time.Duration) (list []report.Stats, end until, err error) {
-	if end.at, err = view.Now(ctx, f.store); err != nil {
-		return nil, end, err
+// lately says how the work goes, and kindsLately how the attempts of each kind went.
+type (
+	lately struct {
+		report.Analytics
+		lookedAt
 	}
-	if end.behind, err = f.much(ctx); err != nil {
-		return nil, end, err
+	kindsLately struct {
+		Kinds []report.KindAnalytics
+		lookedAt
 	}
-	if filter.Settled = end.behind; end.behind {
-		end.at = end.at.Add(-sumsBy)
+)
+
+// analyze finds out how the work goes, of one kind or of all.
+func (f *figures) analyze(ctx context.Context, kind string) (look lately, err error) {
+	if look.lookedAt, err = f.lookedAt(ctx); err == nil {
+		look.Analytics, err = f.store.Analyze(ctx, report.AnalyticsFilter{Kind: kind, Span: look.Span})
 	}
-	filter.From = end.at.Add(-span)
-	list, err = f.store.Stats(ctx, filter)
-	return list, end, err
+	return look, err
 }
 
-// until is the end of a time, which may be some minutes ago.
-type until struct {
-	at     time.Time
-	behind bool
+// ended says how the attempts went that ended before an instant.
+type ended struct {
+	Stats  []report.Stats
+	End    time.Time
+	Behind bool // so much ended that the last minutes are missing
 }
 
-// maxQueues is how many queues pages show.
-const maxQueues = 500
+// stats finds out how the attempts of a time up to now went; or, where much ended lately,
+// of an equally long time that is in the sums.
+func (f *figures) stats(ctx context.Context, filter report.StatsFilter, span time.Duration) (e ended, err error) {
+	if e.End, err = view.Now(ctx, f.store); err != nil {
+		return e, err
+	}
+	if e.Behind, err = f.much(ctx); err != nil {
+		return e, err
+	}
+	if filter.Settled = e.Behind; e.Behind {
+		e.End = e.End.Add(-sumsBy)
+	}
+	filter.From = e.End.Add(-span)
+	e.Stats, err = f.store.Stats(ctx, filter)
+	return e, err
+}
 
-func newFigures(store Store, bounded []string) *figures {
-	f := &figures{store: store, readable: readable, byKind: byKind{all: map[string]kindSamples{}}}
-	f.analytics = sample.New(func(ctx context.Context) (lately, error) { return f.analyze(ctx, "") })
-	f.byKinds = sample.New(f.analyzeKinds)
-	f.queued = sample.New(func(ctx context.Context) ([]report.DueGroup, error) {
-		return store.DueBy(ctx, report.FieldQueue, report.AnalyticsFilter{}, maxQueues)
-	})
-	f.health = sample.New(func(ctx context.Context) (h health, err error) {
-		h.findings, err = report.Diagnose(ctx, examined{store, &h}, report.Options{Bounded: bounded})
+// history has the sums of the last day, by the minute, of all queues.
+type history struct {
+	From    time.Time
+	Minutes []minute
+	Behind  bool // so much ended that the last minutes are missing
+}
+
+// minute has the sums of the attempts that ended in one.
+type minute struct {
+	Ended        [4]int64      // by outcome, as in outcomeSeries
+	Ran          int64         // how many have a duration
+	Took, Waited time.Duration // of those, together
+}
+
+// outcomeSeries are the outcomes that charts tell apart. The last one stands for all others.
+var outcomeSeries = [4]struct {
+	outcome stint.Outcome
+	name    string
+	class   chart.Class
+}{
+	{stint.OutcomeCompleted, "completed", chart.OK}, {stint.OutcomeFailed, "failed", chart.Bad}, {stint.OutcomeLost, "lost", chart.Warn}, {0, "other", chart.Muted},
+}
+
+func (m *minute) add(o minute) {
+	for i, n := range o.Ended {
+		m.Ended[i] += n
+	}
+	m.Ran, m.Took, m.Waited = m.Ran+o.Ran, m.Took+o.Took, m.Waited+o.Waited
+}
+
+// historyOf reads it, of one kind or of all.
+func (f *figures) historyOf(ctx context.Context, kind string) (h history, err error) {
+	all, err := f.stats(ctx, report.StatsFilter{Kind: kind, Every: time.Minute}, day)
+	if err != nil {
 		return h, err
-	})
-	f.rates = sample.New(func(ctx context.Context) (r rates, err error) {
-		r.minutes, r.until, err = f.stats(ctx, report.StatsFilter{Every: time.Minute}, time.Hour)
-		return r, err
-	})
-	f.kinds = sample.New(func(ctx context.Context) ([]report.Stats, error) {
-		list, _, err := f.stats(ctx, report.StatsFilter{}, day)
-		return list, err
-	})
-	f.errors = sample.New(func(ctx context.Context) (report.ErrorReport, error) {
-		return store.Errors(ctx, report.ErrorFilter{})
-	})
-	f.history = sample.New(func(ctx context.Context) (history, error) { return f.historyOf(ctx, "") })
-	return f
+	}
+	h = history{all.End.Truncate(time.Minute).Add(time.Minute - day), make([]minute, day/time.Minute), all.Behind}
+	for _, s := range all.Stats {
+		i := int(s.Start.Sub(h.From) / time.Minute)
+		if i < 0 || i >= len(h.Minutes) {
+			continue // the clocks differ by that much
+		}
+		one := minute{Ran: s.Took.Count, Took: s.Took.Total, Waited: s.Waited}
+		n := 0
+		for n < len(outcomeSeries)-1 && outcomeSeries[n].outcome != s.Outcome {
+			n++
+		}
+		one.Ended[n] = s.Attempts
+		h.Minutes[i].add(one)
+	}
+	return h, nil
 }
 
-// health is how the store fares: what it tells of itself, and what is wrong with
-// that.
+// figures draws the charts of the last span in steps of some minutes: how attempts ended,
+// how late they began, and how long they took.
+func (h history) figures(step, span time.Duration) []template.HTML {
+	from := max(0, len(h.Minutes)-int(span/time.Minute))
+	c := chart.TimeSeries{From: h.From.Add(time.Duration(from) * time.Minute), Step: step, Series: make([]chart.Series, len(outcomeSeries))}
+	times := c
+	times.Title, times.Unit, times.Style = "Average delay and run time", chart.Duration, chart.Lines
+	times.Series = []chart.Series{{Name: "waited"}, {Name: "took"}}
+	for minutes := range slices.Chunk(h.Minutes[from:], int(step/time.Minute)) {
+		var sum minute
+		for _, m := range minutes {
+			sum.add(m)
+		}
+		for i, s := range outcomeSeries {
+			c.Series[i] = chart.Series{Name: s.name, Class: s.class, Values: append(c.Series[i].Values, float64(sum.Ended[i]))}
+		}
+		for i, total := range []time.Duration{sum.Waited, sum.Took} {
+			mean := math.NaN()
+			if sum.Ran > 0 {
+				mean = float64(total) / float64(sum.Ran)
+			}
+			times.Series[i].Values = append(times.Series[i].Values, mean)
+		}
+	}
+	if c.Title = "Attempts that ended, per minute"; step != time.Minute {
+		c.Title = "Attempts that ended, in ten minutes"
+	}
+	return []template.HTML{template.HTML(c.Figure()), template.HTML(times.Figure())} // charts escape what they say
+}
+
+// health is the state of the store, and what is wrong with it.
 type health struct {
 	signs    report.Facts
 	unknown  error // why there are none
 	findings []report.Finding
 }
 
-// examined is a store whose signs are kept when it is asked for them.
+// examined is a store that keeps the facts that it was asked for.
 type examined struct {
 	Store
 	*health
@@ -169,15 +282,14 @@ func (e examined) Examine(ctx context.Context, what report.Options) (report.Fact
 	return e.signs, e.unknown
 }
 
-// doctor tells how the store fared last.
+// doctor returns the facts and findings of the last look.
 func (f *figures) doctor(ctx context.Context) (sample.Seen[report.Facts], sample.Seen[[]report.Finding]) {
 	h := f.health.Get(ctx)
 	return sample.Seen[report.Facts]{Value: h.Value.signs, At: h.At, Err: cmp.Or(h.Err, h.Value.unknown)},
 		sample.Seen[[]report.Finding]{Value: h.Value.findings, At: h.At, Err: h.Err}
 }
 
-// together takes several looks at once: a page waits for the slowest of them, and
-// not for all in turn.
+// together takes several looks at once: a page waits for the slowest of them only.
 func together(looks ...func()) {
 	var all sync.WaitGroup
 	for _, look := range looks {

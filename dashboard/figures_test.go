@@ -57,7 +57,7 @@ func TestWhereMuchEndedFiguresAreThoseOfTheSumsAndOfAShorterTime(t *testing.T) {
 	f := newFigures(worked(t, n, "q"), nil)
 	ended := func(h history) (all int64) {
 		for _, m := range h.Minutes {
-			all += m.Completed
+			all += m.Ended[0]
 		}
 		return all
 	}
@@ -75,8 +75,8 @@ func TestWhereMuchEndedFiguresAreThoseOfTheSumsAndOfAShorterTime(t *testing.T) {
 		if from := time.Since(h.From) - day; c.behind != (from > sumsBy-time.Minute) {
 			t.Errorf("where %d are read the chart begins %v earlier than a day ago", c.readable, from)
 		}
-		if list, _, err := f.stats(t.Context(), report.StatsFilter{}, day); err != nil || (len(list) == 0) != c.behind {
-			t.Errorf("where %d are read the statistics are %+v, error %v", c.readable, list, err)
+		if all, err := f.stats(t.Context(), report.StatsFilter{}, day); err != nil || (len(all.Stats) == 0) != c.behind {
+			t.Errorf("where %d are read the statistics are %+v, error %v", c.readable, all.Stats, err)
 		}
 		if look, err := f.analyze(t.Context(), "k"); err != nil || look.Span != c.span || look.Short() != c.behind {
 			t.Errorf("where %d are read the figures are of %v, error %v", c.readable, look.Span, err)

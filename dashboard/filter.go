@@ -27,11 +27,11 @@ var filterFields = []struct{ Name, Label string }{
 	{"source", "Source"},
 	{"correlation", "Correlation"},
 	{"schedule", "Schedule"},
-	{"error", "Error holds"},
+	{"error", "Error contains"},
 	{"error_class", "Error class"},
-	{"outcome", "An attempt"},
-	{"attempts", "More attempts than"},
-	{"longer", "Longer than"},
+	{"outcome", "Attempt outcome"},
+	{"attempts", "Attempts more than"},
+	{"longer", "Attempt longer than"},
 	{"created_after", "Enqueued from"},
 	{"created_before", "Enqueued before"},
 	{"due_after", "Due from"},
@@ -68,9 +68,7 @@ func (c chosen) Any() bool { return len(c.query) > 0 }
 // More reports whether anything is chosen that is not among the first few fields.
 func (c chosen) More() bool {
 	for name := range c.query {
-		switch name {
-		case "state", "kind", "queue", "tag", "error":
-		default:
+		if !slices.Contains([]string{"state", "kind", "queue", "tag", "error"}, name) {
 			return true
 		}
 	}
@@ -102,12 +100,8 @@ func (c chosen) Parts() []Part {
 	var parts []Part
 	for _, f := range filterFields {
 		if values := c.query[f.Name]; len(values) > 0 {
-			rest := url.Values{}
-			for n, v := range c.query {
-				if n != f.Name {
-					rest[n] = v
-				}
-			}
+			rest := maps.Clone(c.query)
+			delete(rest, f.Name)
 			parts = append(parts, Part{f.Label, strings.Join(values, " or "), template.URL(rest.Encode())})
 		}
 	}

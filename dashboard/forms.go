@@ -3,8 +3,11 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -12,8 +15,7 @@ import (
 	"github.com/stint-go/stint/remote"
 )
 
-// form is what a page sends to have something done. What it does it does by operations,
-// which know who may.
+// form is a request of a page to do something. It calls operations, which check the role.
 type form struct {
 	path string // pattern of its URL
 	do   func(b *Dashboard, r *http.Request) (flash, error)
@@ -21,8 +23,8 @@ type form struct {
 	// back is where the browser goes then, unless the form says so itself.
 	back func(r *http.Request) string
 
-	// again is the page of the form with what was typed, for one that takes some
-	// typing and was refused; nil for others.
+	// again is the page of the form with what was typed, for a long form that was
+	// refused; nil for others.
 	again func(b *Dashboard, r *http.Request) (*page, any, error)
 }
 
@@ -50,8 +52,8 @@ const (
 	bulkLimit = 20 * time.Second // of what one form does to many jobs
 )
 
-// submit answers requests of a form: it goes on to a page that says what came of
-// it, so that the page can be loaded again without doing it again.
+// submit answers requests of a form. It redirects to a page that shows the result, so that
+// the page can be loaded again without doing it again.
 func (b *Dashboard) submit(f *form) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -96,15 +98,11 @@ func (b *Dashboard) again(w http.ResponseWriter, r *http.Request, f *form, why e
 		b.failed(w, r, err)
 		return
 	}
-	s := shown{page: p, Title: p.title, Data: data, Now: time.Now(), Flash: &flash{Text: sentence(why.Error())}}
-	if t, ok := data.(titled); ok {
-		s.Title = t.title()
-	}
-	b.render(w, r, http.StatusUnprocessableEntity, s)
+	b.render(w, r, http.StatusUnprocessableEntity, shown{page: p, Data: data, Now: time.Now(), Flash: &flash{Text: sentence(why.Error())}})
 }
 
-// operate does an operation to the thing of a name, with the fields of the form. If the
-// operation asks for that, its verb must have been typed.
+// operate calls an operation on the thing of a name, with the fields of the form. If the
+// operation must be confirmed, its verb must have been typed.
 func (b *Dashboard) operate(r *http.Request, op ops.Operation, name string) (flash, error) {
 	if op == nil || !op.Describe().Changes() {
 		return flash{}, errNowhere
@@ -199,4 +197,60 @@ func (b *Dashboard) bulkJobs(r *http.Request) (flash, error) {
 			return flash{Text: said + " There are more: do it again to go on."}, nil
 		}
 	}
+}
+
+// flash is the result of a form, which the next page shows once.
+type flash struct {
+	OK   bool   `json:"ok"`
+	Text string `json:"text"`
+	Link string `json:"link,omitempty"` // where to look, below the dashboard's path
+	Word string `json:"word,omitempty"` // of the link
+}
+
+// to links to a job.
+func (f *flash) to(id stint.ID) { f.Link, f.Word = "/jobs/"+id.String(), "job "+id.String() }
+
+const (
+	flashCookie = "stint_flash"
+	maxFlash    = 2000 // bytes of its text: a cookie holds 4,096
+)
+
+// setFlash keeps it for the next page.
+func (b *Dashboard) setFlash(w http.ResponseWriter, r *http.Request, f flash) {
+	if len(f.Text) > maxFlash {
+		f.Text = f.Text[:maxFlash] + "…"
+	}
+	text, _ := json.Marshal(f) // strings and a bool
+	b.flashCookie(w, r, base64.RawURLEncoding.EncodeToString(text), 60)
+}
+
+// takeFlash returns what was kept, and forgets it.
+func (b *Dashboard) takeFlash(w http.ResponseWriter, r *http.Request) *flash {
+	c, err := r.Cookie(flashCookie)
+	if err != nil {
+		return nil
+	}
+	b.flashCookie(w, r, "", -1)
+	text, err := base64.RawURLEncoding.DecodeString(c.Value)
+	var f flash
+	if err != nil || json.Unmarshal(text, &f) != nil || len(f.Link) > 0 && !isLocal(f.Link) {
+		return nil
+	}
+	return &f
+}
+
+func (b *Dashboard) flashCookie(w http.ResponseWriter, r *http.Request, value string, age int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: flashCookie, Value: value, MaxAge: age, Path: b.config.Path + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+	})
+}
+
+// isLocal reports whether an address is one of this server: a path without a beginning that
+// a browser takes for another host. Browsers remove tabs and ends of lines from an address
+// before they read it, so an address with such characters is not local.
+func isLocal(to string) bool {
+	if strings.ContainsFunc(to, func(r rune) bool { return r < ' ' }) {
+		return false
+	}
+	return len(to) > 0 && to[0] == '/' && (len(to) == 1 || to[1] != '/' && to[1] != '\\')
 }

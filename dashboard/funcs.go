@@ -1,9 +1,12 @@
 package dashboard
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"html"
 	"html/template"
 	"io/fs"
 	"net/url"
@@ -18,7 +21,7 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// assetsHash is another one when an asset is another one.
+// assetsHash changes with any asset.
 var assetsHash = func() string {
 	sum := sha256.New()
 	_ = fs.WalkDir(files, "assets", func(name string, entry fs.DirEntry, err error) error {
@@ -53,9 +56,9 @@ func functions(path string) template.FuncMap {
 		"since":   func(at, now time.Time) relative { return relative{at, now} },
 		"took":    words.Took,
 		"rough":   words.Rough,
-		"count":   count,
+		"count":   func(n any) string { return words.Count(whole(n)) },
 		"bytes":   words.Size,
-		"counted": counted,
+		"counted": func(n any, thing string) string { return words.Counted(whole(n), thing) },
 		"listed":  words.Listed,
 		"visible": words.Visible,
 		"json":    marked,
@@ -68,19 +71,18 @@ func functions(path string) template.FuncMap {
 	}
 }
 
-// relative is an instant that is told by how far away it is.
+// relative is an instant that is shown relative to the time.
 type relative struct{ At, now time.Time }
 
 func (r relative) String() string { return words.Ago(r.At, r.now) }
 
-// told are words with an instant among them, if there is one.
+// told are words, possibly with an instant among them.
 type told struct {
 	Before, After string
 	When          *relative
 }
 
-// tell finds in words about a job the instant that they tell by how far away it
-// is: when it ended, or is due.
+// tell finds the relative instant in words about a job: when it ended, or is due.
 func tell(words string, j stint.JobInfo, now time.Time) told {
 	when := relative{j.Due, now}
 	if j.State.Final() {
@@ -102,7 +104,7 @@ type jobList struct {
 }
 
 // query makes a query of names and values in turn; those without a value are left
-// out. What it returns is escaped for a URL, and templates leave it so.
+// out. The result is escaped for a URL, and templates do not escape it again.
 func query(pairs ...any) (template.URL, error) {
 	if len(pairs)%2 != 0 {
 		return "", fmt.Errorf("a query has a value for each name")
@@ -120,23 +122,53 @@ func query(pairs ...any) (template.URL, error) {
 // moment is an instant for a <time>, to the microsecond that stores keep.
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
-// count groups the digits of any whole number.
-func count(n any) (string, error) {
-	switch n := n.(type) {
-	case int:
-		return words.Count(n), nil
-	case int64:
-		return words.Count(n), nil
+// whole is the value of a whole number of any type. A panic is an error of the template.
+func whole(n any) int64 { return reflect.ValueOf(n).Int() }
+
+// marked indents JSON and marks keys, strings, numbers, booleans and null. Numbers stay as
+// they were written, however large. Text that is not JSON is shown as it is.
+func marked(raw json.RawMessage) template.HTML {
+	var pretty bytes.Buffer
+	if json.Indent(&pretty, raw, "", "  ") != nil {
+		return template.HTML(html.EscapeString(words.Visible(string(raw))))
 	}
-	return "", fmt.Errorf("%T is no number that is counted", n)
+	var out strings.Builder
+	span := func(class, text string) {
+		out.WriteString(`<span class="` + class + `">` + html.EscapeString(words.Visible(text)) + `</span>`)
+	}
+	for text := pretty.String(); text != ""; {
+		n := 1
+		switch c := text[0]; {
+		case c == '"':
+			n = stringEnd(text)
+			if strings.HasPrefix(text[n:], ":") {
+				span("k", text[:n])
+			} else {
+				span("s", text[:n])
+			}
+		case c == 't' || c == 'f' || c == 'n':
+			n = strings.IndexFunc(text+" ", func(r rune) bool { return r < 'a' || r > 'z' })
+			span(map[bool]string{true: "z", false: "b"}[c == 'n'], text[:n])
+		case c == '-' || '0' <= c && c <= '9':
+			n = strings.IndexFunc(text+" ", func(r rune) bool { return !strings.ContainsRune("+-.eE0123456789", r) })
+			span("n", text[:n])
+		default:
+			out.WriteByte(c) // space, or one of {}[]:,
+		}
+		text = text[n:]
+	}
+	return template.HTML(out.String())
 }
 
-func counted(n any, thing string) (string, error) {
-	switch n := n.(type) {
-	case int:
-		return words.Counted(n, thing), nil
-	case int64:
-		return words.Counted(n, thing), nil
+// stringEnd returns where the string ends that a JSON text begins with.
+func stringEnd(text string) int {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
 	}
-	return "", fmt.Errorf("%T is no number that is counted", n)
+	return len(text)
 }

@@ -16,7 +16,7 @@ func TestPagesWithNothingOnThemSayWhatToDo(t *testing.T) {
 	s := open(t)
 	s.knock()
 	for path, want := range map[string]string{
-		"/": "stint up --demo", "/jobs": `href="/jobs/new">Enqueue one`, "/jobs?kind=none": `href="/jobs">show all jobs`, "/jobs?before=1": "To the newest",
+		"/": "stint up --demo", "/jobs": `href="/jobs/new">Enqueue one`, "/jobs?kind=none": `href="/jobs">show all jobs`, "/jobs?before=1": "Back to the newest",
 		"/queues": "stint sh --queue", "/figures": "stint work", "/changes": `href="/queues"`, "/changes?by=nobody": `href="/changes">Show all`,
 	} {
 		if _, empty, found := strings.Cut(s.page(path), `class="empty`); !found || !strings.Contains(empty, want) {

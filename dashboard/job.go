@@ -2,12 +2,15 @@ package dashboard
 
 import (
 	"encoding/json"
+	"fmt"
+	"html/template"
 	"net/http"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/dashboard/chart"
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/ops"
@@ -15,10 +18,10 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// jobPage is a job with all that is known of it.
+// jobPage shows a job with all that is known of it.
 type jobPage struct {
 	view.Job
-	Crew    view.Crew       `json:"-"` // whose beats are no news
+	Crew    view.Crew       `json:"-"` // heartbeats are no change of the page
 	Queued  int64           `json:"-"` // jobs of its queue that are due; 0 unless it is one of them
 	History []attempt       // its attempts, the last one first
 	Related []stint.JobInfo // that come from each other, without this one
@@ -36,20 +39,10 @@ type attempt struct {
 	Result view.Result
 }
 
-// relatedJobs is how many jobs of a correlation the page of one of them shows.
-const relatedJobs = 20
-
-// Retriable, Cancellable and Deletable report what can be done to the job.
-func (p jobPage) Retriable() bool { return p.State != stint.Running && p.State != stint.Available }
-
-// Recovers reports whether to retry it makes a new job.
-func (p jobPage) Recovers() bool { return p.State.Final() }
-
-// Cancellable reports whether there is anything left to cancel.
-func (p jobPage) Cancellable() bool { return !p.State.Final() }
-
-// Deletable reports whether it has ended.
-func (p jobPage) Deletable() bool { return p.State.Final() }
+const (
+	relatedJobs   = 20 // of a correlation, on the page of one of its jobs
+	shownAttempts = 30 // in a timeline: the last ones
+)
 
 // Words say its state with what follows from it.
 func (p jobPage) Words(now time.Time) told {
@@ -95,8 +88,7 @@ func (b *Dashboard) job(r *http.Request) (any, error) {
 	return p, nil
 }
 
-// jobOf asks the API for the job that the address names: it hides what is not for
-// everybody.
+// jobOf asks the API for the job that the address names. The API hides what the role may not see.
 func (b *Dashboard) jobOf(r *http.Request) (view.Job, error) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil || id < 1 {
@@ -109,7 +101,81 @@ func (b *Dashboard) jobOf(r *http.Request) (view.Job, error) {
 func (p jobPage) EditedFrom() (id stint.ID) {
 	var of map[string]json.RawMessage
 	if json.Unmarshal(p.Metadata, &of) == nil {
-		_ = json.Unmarshal(of[editedFrom], &id) // what is no id was somebody else's
+		_ = json.Unmarshal(of[editedFrom], &id) // programs may use the key for something else
 	}
 	return id
+}
+
+// Timeline draws what the job went through: of each attempt how long it was
+// waited for, and how long it took.
+func (p jobPage) Timeline(now time.Time) template.HTML {
+	t := chart.Timeline{Title: "Attempts of job " + p.ID.String(), Now: now}
+	from := p.Created
+	for i, x := range p.Attempts {
+		began := x.Started
+		if x.Slot == 0 || began.Before(from) {
+			began = x.Finished // it never began, or nobody knows when
+		}
+		lane := chart.Lane{Name: fmt.Sprint(x.Attempt)}
+		if began.After(from) {
+			lane.Segments = append(lane.Segments, waited(i, from, began))
+		}
+		lane.Segments = append(lane.Segments, chart.Segment{Name: x.Outcome.String(), Class: classOf(x.Outcome), From: began, To: later(began, x.Finished), Note: view.Outcome(x)})
+		t.Lanes = append(t.Lanes, lane)
+		from = later(from, x.Finished)
+	}
+	switch {
+	case p.State.Final():
+	case p.State == stint.Running:
+		lane, ready := chart.Lane{Name: fmt.Sprint(p.Attempt)}, p.RunsFrom(now)
+		if ready.After(from) {
+			lane.Segments = append(lane.Segments, waited(len(p.Attempts), from, ready))
+		}
+		lane.Segments = append(lane.Segments, chart.Segment{Name: "ready, then running", Class: chart.Own, From: later(from, ready)})
+		t.Lanes = append(t.Lanes, lane)
+	default:
+		t.Lanes = append(t.Lanes, chart.Lane{Name: fmt.Sprint(p.Attempt), Segments: []chart.Segment{waited(len(p.Attempts), from, time.Time{})}})
+	}
+	if n := len(t.Lanes) - shownAttempts; n > 0 {
+		t.Lanes = t.Lanes[n:]
+	}
+	return template.HTML(t.Figure()) // what it says is escaped by it
+}
+
+// RunsFrom is the earliest that the attempt began which goes on: when it was
+// ready. No store knows better before the engine records how it ended.
+func (p jobPage) RunsFrom(now time.Time) time.Time {
+	ready := p.Due
+	if n := len(p.Attempts); n > 0 {
+		ready = later(ready, p.Attempts[n-1].Finished)
+	}
+	if ready.After(now) {
+		return now // it was run before it was due
+	}
+	return ready
+}
+
+// waited is the time before an attempt: the first, or a later one.
+func waited(before int, from, to time.Time) chart.Segment {
+	s := chart.Segment{Name: "waited", Class: chart.Muted, From: from, To: to}
+	if before > 0 {
+		s.Name = "waited for the next attempt"
+	}
+	return s
+}
+
+func classOf(o stint.Outcome) chart.Class {
+	for _, s := range outcomeSeries {
+		if s.outcome == o {
+			return s.class
+		}
+	}
+	return chart.Muted
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

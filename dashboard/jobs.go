@@ -16,18 +16,18 @@ import (
 // jobsPage is a list of jobs.
 type jobsPage struct {
 	Filter chosen
-	Text   string // that the arguments hold
+	Text   string // that the arguments contain
 	Jobs   []stint.JobInfo
-	Crew   view.Crew `json:"-"` // whose beats are no news
+	Crew   view.Crew `json:"-"` // heartbeats are no change of the page
 	Kinds  []string
 	Queues []string
 	Next   template.URL // query of the next page
 	Before string       // what this page is before
 	Looked int          // how many jobs were looked at for the text
 	Cut    bool         // whether the search ended before it had seen all
-	Seen   stint.ID     `json:"-"` // down to which job it went then, which is another one each time
+	Seen   stint.ID     `json:"-"` // the oldest job that it saw, which differs each time
 	Behind template.URL `json:"-"` // query of the page after that
-	All    template.URL `json:"-"` // query of this page without a hurry, where that finds more
+	All    template.URL `json:"-"` // query of this page as a longer search
 }
 
 const jobsOnPage = 50
@@ -38,10 +38,8 @@ func (b *Dashboard) jobs(r *http.Request) (any, error) {
 	p := jobsPage{Filter: choice(all), Text: all.Get("text"), Before: all.Get("before")}
 	calm := all.Get("calm") != ""
 	ask := ops.JobsQuery{Text: p.Text, Soon: p.Text == "" || !calm}
-	if err := ops.Fill(&ask.Filter, "", p.Filter.query); err != nil {
-		return nil, err
-	}
-	if err := ops.Fill(&ask.Page, "", url.Values{"before": all["before"]}); err != nil {
+	err := errors.Join(ops.Fill(&ask.Filter, "", p.Filter.query), ops.Fill(&ask.Page, "", url.Values{"before": all["before"]}))
+	if err != nil {
 		return nil, err
 	}
 	ask.Limit = jobsOnPage
@@ -72,15 +70,8 @@ func (b *Dashboard) jobs(r *http.Request) (any, error) {
 	if p.Crew, err = view.CrewFor(r.Context(), b.store, p.Jobs...); err != nil {
 		return nil, err
 	}
-	kinds, err := b.store.Kinds(r.Context())
-	if err != nil {
+	if p.Kinds, p.Queues, err = b.offered(r); err != nil {
 		return nil, err
-	}
-	for _, k := range kinds {
-		p.Kinds = append(p.Kinds, k.Name)
-		if !slices.Contains(p.Queues, k.Queue) {
-			p.Queues = append(p.Queues, k.Queue)
-		}
 	}
 	if p.Text != "" || p.Before != "" {
 		return stillJobs{p}, nil
@@ -88,17 +79,29 @@ func (b *Dashboard) jobs(r *http.Request) (any, error) {
 	return p, nil
 }
 
-// stillJobs is a list that is dear to look at, or that does not change at its top.
+// offered returns the names of kinds and of their queues, which forms offer.
+func (b *Dashboard) offered(r *http.Request) (kinds, queues []string, err error) {
+	all, err := b.store.Kinds(r.Context())
+	for _, k := range all {
+		kinds = append(kinds, k.Name)
+		if !slices.Contains(queues, k.Queue) {
+			queues = append(queues, k.Queue)
+		}
+	}
+	return kinds, queues, err
+}
+
+// stillJobs is a list that costs much to make, or that does not change at its top.
 type stillJobs struct{ jobsPage }
 
 func (stillJobs) frozen() {}
 
-// bulkPage says what would be done to how many jobs, and asks whether to.
+// bulkPage says what would be done to how many jobs, and asks to confirm it.
 type bulkPage struct {
 	Verb    *bulkVerb
 	Filter  chosen
-	Group   *chosenGroup  // of errors, whose jobs are meant; nil for all of the filter
-	States  []stint.State // that are meant when the filter says none
+	Group   *chosenGroup  // of errors; nil for all jobs of the filter
+	States  []stint.State // chosen when the filter has none
 	Matched int
 	More    bool // at least so many
 	First   []stint.JobInfo
@@ -108,7 +111,7 @@ type bulkPage struct {
 func (bulkPage) frozen()         {}
 func (p bulkPage) title() string { return p.Verb.Title }
 
-// bulkVerb is what people are told of a verb of many jobs.
+// bulkVerb describes a verb of many jobs.
 type bulkVerb struct {
 	Name   string // of the verb
 	Title  string
@@ -131,7 +134,7 @@ func verbOf(q url.Values) (ops.Operation, error) {
 	return nil, errNowhere
 }
 
-// bulk tells what would be done.
+// bulk finds out what would be done.
 func (b *Dashboard) bulk(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	op, err := verbOf(q)
@@ -162,17 +165,17 @@ func (b *Dashboard) bulk(r *http.Request) (any, error) {
 	return p, err
 }
 
-// bulkGroup tells what would be done to the jobs of a group of errors.
+// bulkGroup finds out what would be done to the jobs of a group of errors.
 func (b *Dashboard) bulkGroup(r *http.Request, op ops.Operation, p bulkPage) (any, error) {
 	ids, err := b.groupJobs(r.Context(), op, r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
 	p.Matched = len(ids)
-	for _, id := range ids[:min(len(ids), firstOfGroup)] {
+	for _, id := range ids[:min(len(ids), 10)] {
 		j, err := b.store.Job(r.Context(), id)
 		if errors.Is(err, stint.ErrNotFound) {
-			continue // it went meanwhile
+			continue // it was deleted meanwhile
 		}
 		if err != nil {
 			return nil, err
@@ -182,6 +185,3 @@ func (b *Dashboard) bulkGroup(r *http.Request, op ops.Operation, p bulkPage) (an
 	p.Crew, err = view.CrewFor(r.Context(), b.store, p.First...)
 	return p, err
 }
-
-// firstOfGroup is how many jobs are shown of a group before something is done.
-const firstOfGroup = 10

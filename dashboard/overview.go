@@ -14,7 +14,7 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// overviewPage is how everything goes.
+// overviewPage shows the state of everything.
 type overviewPage struct {
 	Figures  sample.Seen[lately]
 	Backlog  sample.Seen[[]report.DueGroup]
@@ -71,13 +71,10 @@ func (b *Dashboard) roster(r *http.Request) ([]engineRow, error) {
 func (p overviewPage) Hour() []template.HTML { return p.History.Value.figures(time.Minute, time.Hour) }
 func (p overviewPage) Day() []template.HTML  { return p.History.Value.figures(10*time.Minute, day) }
 
-// Attention are the findings that ask for somebody.
+// Attention are the findings that are more than notes.
 func (p overviewPage) Attention() []report.Finding {
 	return slices.DeleteFunc(slices.Clone(p.Findings.Value), func(f report.Finding) bool { return f.Severity == report.SeverityNote })
 }
-
-// rankedQueues is how many queues the chart of the backlog shows.
-const rankedQueues = 10
 
 // Ranking draws the longest backlogs; nothing where there is little to compare.
 func (p overviewPage) Ranking() template.HTML {
@@ -85,7 +82,7 @@ func (p overviewPage) Ranking() template.HTML {
 		return ""
 	}
 	c := chart.Ranking{Title: "Jobs that are due and not claimed, by queue", Unit: chart.Count}
-	for _, g := range p.Backlog.Value[:min(rankedQueues, len(p.Backlog.Value))] {
+	for _, g := range p.Backlog.Value[:min(10, len(p.Backlog.Value))] {
 		if g.Value != nil {
 			c.Rows = append(c.Rows, chart.Row{Name: words.Visible(*g.Value), Class: chart.Own, Value: float64(g.Jobs)})
 		}
@@ -93,13 +90,15 @@ func (p overviewPage) Ranking() template.HTML {
 	return template.HTML(c.SVG()) // what it says is escaped by it
 }
 
-// Since is when the oldest job of a queue became ready that waits for an engine;
-// zero when that is not known.
-func (p overviewPage) Since(queue string) (oldest time.Time) {
-	for _, b := range p.Oldest.Value.Backlogs {
-		if b.Queue == queue && (oldest.IsZero() || b.Oldest.Before(oldest)) {
-			oldest = b.Oldest
+// Since is when the oldest job of a queue became ready that waits for an engine; zero if
+// that is not known.
+func (p overviewPage) Since(queue string) time.Time { return oldest(p.Oldest.Value, queue) }
+
+func oldest(facts report.Facts, queue string) (at time.Time) {
+	for _, b := range facts.Backlogs {
+		if b.Queue == queue && (at.IsZero() || b.Oldest.Before(at)) {
+			at = b.Oldest
 		}
 	}
-	return oldest
+	return at
 }

@@ -20,37 +20,37 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// page is one that people look at.
+// page is one of the dashboard.
 type page struct {
 	path  string     // pattern of its URL
 	name  string     // of its template
 	title string     // in the window's title, and on the page unless that has a better one
-	nav   string     // in the navigation; empty for pages that others lead to
-	key   string     // that leads there after a g
+	Label string     // in the navigation; empty for pages that others lead to
+	Key   string     // that leads there after a g
 	needs guard.Role // [guard.Viewer] unless set
 
-	// data finds out what the template shows.
+	// data returns what the template shows.
 	data func(b *Dashboard, r *http.Request) (any, error)
 }
 
 // pages are all of them, in the order of the navigation.
 var pages = []page{
-	{path: "/{$}", name: "overview", title: "Overview", nav: "Overview", key: "o", data: (*Dashboard).overview},
-	{path: "/jobs", name: "jobs", title: "Jobs", nav: "Jobs", key: "j", data: (*Dashboard).jobs},
+	{path: "/{$}", name: "overview", title: "Overview", Label: "Overview", Key: "o", data: (*Dashboard).overview},
+	{path: "/jobs", name: "jobs", title: "Jobs", Label: "Jobs", Key: "j", data: (*Dashboard).jobs},
 	{path: "/jobs/bulk", name: "bulk", title: "Many jobs", needs: guard.Operator, data: (*Dashboard).bulk},
 	{path: "/jobs/{id}", name: "job", title: "Job", data: (*Dashboard).job},
 	{path: "/jobs/{id}/edit", name: "edit", title: "Edit and retry", needs: guard.Operator, data: (*Dashboard).edit},
-	{path: "/queues", name: "queues", title: "Queues", nav: "Queues", key: "q", data: (*Dashboard).queues},
-	{path: "/kinds", name: "kinds", title: "Kinds", nav: "Kinds", key: "k", data: (*Dashboard).kinds},
+	{path: "/queues", name: "queues", title: "Queues", Label: "Queues", Key: "q", data: (*Dashboard).queues},
+	{path: "/kinds", name: "kinds", title: "Kinds", Label: "Kinds", Key: "k", data: (*Dashboard).kinds},
 	{path: "/kinds/{kind}", name: "kind", title: "Kind", data: (*Dashboard).kind},
-	{path: "/errors", name: "errors", title: "Errors", nav: "Errors", key: "e", data: (*Dashboard).errors},
-	{path: "/schedules", name: "schedules", title: "Schedules", nav: "Schedules", key: "s", data: (*Dashboard).schedules},
+	{path: "/errors", name: "errors", title: "Errors", Label: "Errors", Key: "e", data: (*Dashboard).errors},
+	{path: "/schedules", name: "schedules", title: "Schedules", Label: "Schedules", Key: "s", data: (*Dashboard).schedules},
 	{path: "/schedules/{schedule}", name: "schedule", title: "Schedule", data: (*Dashboard).schedule},
-	{path: "/engines", name: "engines", title: "Engines", nav: "Engines", key: "n", data: (*Dashboard).engines},
+	{path: "/engines", name: "engines", title: "Engines", Label: "Engines", Key: "n", data: (*Dashboard).engines},
 	{path: "/engines/{token}", name: "engine", title: "Engine", data: (*Dashboard).engine},
-	{path: "/database", name: "database", title: "Database", nav: "Database", key: "d", data: (*Dashboard).database},
-	{path: "/figures", name: "metrics", title: "Metrics", nav: "Metrics", key: "m", data: (*Dashboard).metrics},
-	{path: "/changes", name: "changes", title: "Changes", nav: "Changes", key: "c", needs: guard.Operator, data: (*Dashboard).changes},
+	{path: "/database", name: "database", title: "Database", Label: "Database", Key: "d", data: (*Dashboard).database},
+	{path: "/figures", name: "metrics", title: "Metrics", Label: "Metrics", Key: "m", data: (*Dashboard).metrics},
+	{path: "/changes", name: "changes", title: "Changes", Label: "Changes", Key: "c", needs: guard.Operator, data: (*Dashboard).changes},
 	{path: "/jobs/new", name: "edit", title: "New job", needs: guard.Operator, data: (*Dashboard).edit},
 }
 
@@ -81,9 +81,8 @@ type titled interface{ title() string }
 // frozen is data of a page that does not keep itself up to date.
 type frozen interface{ frozen() }
 
-// partial is the header by which a page that is open asks for a newer one of
-// itself: it says when it was made, as the page does. What others who have it open
-// were told of since is new enough then.
+// partial is the header by which an open page asks for a newer one of itself: it says
+// when that page was made. A later look that another browser caused is new enough.
 const partial = "X-Partial"
 
 // limit bounds what a page may ask the database for.
@@ -107,9 +106,6 @@ func (b *Dashboard) serve(p *page) http.HandlerFunc {
 		}
 		_, still := l.data.(frozen)
 		s := shown{page: p, Title: p.title, Data: l.data, Now: l.now, Made: l.began.UnixNano(), Live: !still}
-		if t, ok := l.data.(titled); ok {
-			s.Title = t.title()
-		}
 		if made == "" {
 			s.Flash = b.takeFlash(w, r)
 		}
@@ -120,7 +116,14 @@ func (b *Dashboard) serve(p *page) http.HandlerFunc {
 // render writes a page.
 func (b *Dashboard) render(w http.ResponseWriter, r *http.Request, status int, s shown) {
 	s.Who, s.Here = guard.Of(r.Context()), r.URL.RequestURI()
-	s.Nav = navigation(s.Who.Role)
+	if t, ok := s.Data.(titled); ok {
+		s.Title = t.title()
+	}
+	for i := range pages {
+		if pages[i].Label != "" && pages[i].needs <= s.Who.Role {
+			s.Nav = append(s.Nav, &pages[i])
+		}
+	}
 	var text bytes.Buffer
 	if err := b.templates[s.name].ExecuteTemplate(&text, "layout.html", s); err != nil {
 		b.config.Log.ErrorContext(r.Context(), "a page could not be made", "page", s.name, "error", err)
@@ -132,23 +135,8 @@ func (b *Dashboard) render(w http.ResponseWriter, r *http.Request, status int, s
 	_, _ = w.Write(text.Bytes())
 }
 
-// navigation are the pages that every page leads to, for a role.
-func navigation(role guard.Role) (nav []*page) {
-	for i := range pages {
-		if pages[i].nav != "" && pages[i].needs <= role {
-			nav = append(nav, &pages[i])
-		}
-	}
-	return nav
-}
-
 // Link is where a page of the navigation is.
 func (p *page) Link() string { return strings.TrimSuffix(p.path, "{$}") }
-
-// Key, Label and Name are for templates.
-func (p *page) Key() string   { return p.key }
-func (p *page) Label() string { return p.nav }
-func (p *page) Name() string  { return p.name }
 
 // Holds reports whether an address is of this page, or of one below it.
 func (p *page) Holds(here string) bool {
@@ -159,7 +147,7 @@ func (p *page) Holds(here string) bool {
 // problem is the page that says what went wrong.
 var problem = page{name: "problem", title: "Something went wrong"}
 
-// trouble is what it shows.
+// trouble is the data of that page.
 type trouble struct {
 	Status int
 	What   string
@@ -172,24 +160,22 @@ func (b *Dashboard) fail(w http.ResponseWriter, r *http.Request, status int, wha
 	b.render(w, r, status, shown{page: &problem, Title: http.StatusText(status), Data: trouble{status, what}, Now: time.Now()})
 }
 
-// failed answers for an error: those that people can fix say what is wrong, the
-// others only that something is.
+// failed answers with an error: one that people can fix says what is wrong, any other only
+// that something is.
 func (b *Dashboard) failed(w http.ResponseWriter, r *http.Request, err error) {
-	var (
-		invalid *stint.InvalidError
-		refused *remote.Error
-	)
+	refused, _ := errors.AsType[*remote.Error](err)
+	invalid, _ := errors.AsType[*stint.InvalidError](err)
 	switch {
-	case errors.As(err, &refused):
+	case refused != nil:
 		b.fail(w, r, refused.Status, sentence(refused.Error()))
-	case errors.As(err, &invalid):
+	case invalid != nil:
 		b.fail(w, r, http.StatusUnprocessableEntity, sentence(invalid.Error()))
 	case errors.Is(err, stint.ErrNotFound):
 		b.fail(w, r, http.StatusNotFound, "There is no such job. It may have been deleted, or retention has removed it.")
 	case errors.Is(err, stint.ErrNoSchedule), errors.Is(err, store.ErrBuried), errors.Is(err, errNowhere):
 		b.fail(w, r, http.StatusNotFound, "This does not exist, or no longer.")
 	case errors.Is(err, context.Canceled):
-		return // nobody is there to read it
+		return // the client is gone
 	case errors.Is(err, context.DeadlineExceeded):
 		b.fail(w, r, http.StatusServiceUnavailable, "The database did not answer in time.")
 	default:
@@ -200,11 +186,10 @@ func (b *Dashboard) failed(w http.ResponseWriter, r *http.Request, err error) {
 
 // sentence makes one of an error's text.
 func sentence(text string) string {
-	text = strings.TrimPrefix(text, "stint: ")
-	if text == "" {
-		return ""
+	if text = strings.TrimPrefix(text, "stint: "); text != "" {
+		text = strings.ToUpper(text[:1]) + text[1:] + "."
 	}
-	return strings.ToUpper(text[:1]) + text[1:] + "."
+	return text
 }
 
 var errNowhere = errors.New("there is no such page")
@@ -235,8 +220,8 @@ func parse(path string) (map[string]*template.Template, error) {
 	return all, nil
 }
 
-// assets serves style, scripts and the icon. Their addresses hold a hash of them
-// all, so browsers keep them until there are others.
+// assets serves style, scripts and the icon. Their addresses contain a hash of all of
+// them, so browsers may keep them.
 func assets() http.Handler {
 	tree, _ := fs.Sub(files, "assets") // it is embedded
 	server := http.StripPrefix("/assets/"+assetsHash+"/", http.FileServerFS(tree))

@@ -37,22 +37,16 @@ type queueRow struct {
 	Pause   *store.QueueInfo // since when, by whom and why it is paused; nil when it is not
 }
 
-// rates are how attempts went in an hour, by the minute.
-type rates struct {
-	minutes []report.Stats
-	until   until
-}
-
 // rateSpan is the end of that hour that the figures of a queue are about.
 const rateSpan = 5 * time.Minute
 
-// queues puts together what is known of each queue: the names come of what waits,
-// of what ended lately, of kinds and of pauses.
+// queues puts together what is known of each queue. The names are those of jobs that wait
+// or ended lately, of kinds and of pauses.
 func (b *Dashboard) queues(r *http.Request) (any, error) {
 	ctx := r.Context()
 	var (
 		p     queuesPage
-		rates rates
+		rates ended
 	)
 	together(
 		func() { p.Backlog = b.figures.queued.Get(ctx) },
@@ -76,8 +70,8 @@ func (b *Dashboard) queues(r *http.Request) (any, error) {
 			q.Oldest = l.Oldest
 		}
 	}
-	for _, s := range rates.minutes {
-		of(s.Queue).count(s, rates.until.at)
+	for _, s := range rates.Stats {
+		of(s.Queue).count(s, rates.End)
 	}
 	pauses, err := b.pauses(ctx)
 	if err != nil {

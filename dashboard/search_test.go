@@ -52,8 +52,8 @@ func TestASearchThatTakesLongEndsSoonAndOffersToGoOn(t *testing.T) {
 	}
 	const found = `href="/jobs/1"`
 	for _, c := range []struct{ search, says, offer string }{
-		{"/jobs?kind=rare", "The search stopped early", "Look further back"},
-		{"/jobs?text=needle", "Searched 2,000 jobs, the newest first", "Look further back"},
+		{"/jobs?kind=rare", "The search stopped early", "Search older jobs"},
+		{"/jobs?text=needle", "Searched 2,000 jobs, the newest first", "Search older jobs"},
 		{"/jobs?text=needle", "Searched 2,000 jobs, the newest first", "Look at 100,000"},
 	} {
 		offer := regexp.MustCompile(`href="([^"]*)"[^>]*>` + c.offer)

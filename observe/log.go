@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,31 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/store"
+)
+
+// Keys of the attributes of log lines. Searches and alerts are built on them,
+// so they stay what they are.
+const (
+	KeyInstance  = "instance"    // the engine's name
+	KeyJob       = "job"         // the job's id
+	KeyKind      = "kind"        // the job's kind
+	KeyQueue     = "queue"       // the job's queue
+	KeyAttempt   = "attempt"     // which attempt, from 1
+	KeySlot      = "slot"        // which of the engine's slots worked on it, from 1
+	KeyOutcome   = "outcome"     // how the attempt ended
+	KeyTook      = "took"        // how long an attempt or a statement took
+	KeyReason    = "reason"      // why the job ended
+	KeyClass     = "error_class" // the class of the error
+	KeyError     = "error"       // its message
+	KeyNext      = "next"        // how long until the next attempt
+	KeyUndecided = "undecided"   // the retry function that is to decide about it
+	KeyCount     = "count"       // how many jobs
+	KeyBegun     = "begun"       // how many of these had begun
+	KeyBuried    = "buried"      // the name of the engine that died
+	KeyLease     = "lease"       // the name of a lease
+	KeyMissing   = "suppressed"  // how many lines about trouble were left out before it: of its kind, and of others for which there was no room
+	KeySQL       = "sql"         // the text of a statement
+	KeyRows      = "rows"        // how many rows it returned or changed
 )
 
 // LogConfig says which events become log lines, and at which level. The zero value suits most
@@ -26,8 +52,6 @@ type LogConfig struct {
 	// listener. The next line says how many were left out. A negative value logs everything.
 	Repeat time.Duration
 }
-
-const defaultRepeat = 10 * time.Second
 
 // Log returns a listener for engine.Config.OnEvent that writes a line for each
 // event:
@@ -46,9 +70,7 @@ func Log(logger *slog.Logger, config ...LogConfig) func(event.Event) {
 	if len(config) > 0 {
 		l.LogConfig = config[0]
 	}
-	if l.Repeat == 0 {
-		l.Repeat = defaultRepeat
-	}
+	l.Repeat = cmp.Or(l.Repeat, 10*time.Second)
 	return l.on
 }
 
@@ -58,111 +80,77 @@ type eventLog struct {
 	trouble repeats
 }
 
-// line is a log line that is about to be written.
-type line struct {
-	to    *slog.Logger
-	event *event.Event
-}
-
-func (l line) enabled(level slog.Level) bool { return l.to.Enabled(context.Background(), level) }
-
-func (l line) write(level slog.Level, message string, attrs ...slog.Attr) {
-	l.to.LogAttrs(context.Background(), level, message, append(attrs, slog.String(KeyInstance, l.event.Instance))...)
-}
-
-// inUnits writes a duration as text, such as "1.5s": slog's JSON handler writes bare nanoseconds.
-func inUnits(key string, d time.Duration) slog.Attr { return slog.String(key, d.String()) }
-
-func loggerOr(logger *slog.Logger) *slog.Logger {
-	if logger == nil {
-		return slog.Default()
-	}
-	return logger
-}
-
 func (l *eventLog) on(e event.Event) {
-	out := line{loggerOr(l.logger), &e}
+	unsaid := 0
+	if e.Type == event.EventTrouble {
+		say := false
+		if say, unsaid = l.trouble.due(e.Doing, e.Time, l.Repeat); !say {
+			return
+		}
+	}
+	level, message := l.verdict(e)
+	if message != "" {
+		write(l.logger, level, message, func() []slog.Attr {
+			return append(attributes(e, unsaid), slog.String(KeyInstance, e.Instance))
+		})
+	}
+}
+
+// write writes a line to a logger, or to the default one. Attributes that no handler sees are not made.
+func write(logger *slog.Logger, level slog.Level, message string, attrs func() []slog.Attr) {
+	if logger = cmp.Or(logger, slog.Default()); logger.Enabled(context.Background(), level) {
+		logger.LogAttrs(context.Background(), level, message, attrs()...)
+	}
+}
+
+// verdict returns the level and the message of an event; no message if it has no line.
+func (l *eventLog) verdict(e event.Event) (slog.Level, string) {
 	switch e.Type {
 	case event.EventJoined:
-		out.write(slog.LevelInfo, "engine joined the roster")
+		return slog.LevelInfo, "engine joined the roster"
 	case event.EventDraining:
-		out.draining()
+		const message = "engine takes no more jobs, and leaves when those that run have ended"
+		if e.Err != nil {
+			return slog.LevelWarn, message
+		}
+		return slog.LevelInfo, message
 	case event.EventLeft:
-		out.write(slog.LevelInfo, "engine left the roster")
+		return slog.LevelInfo, "engine left the roster"
 	case event.EventBuried:
-		out.write(slog.LevelError, "engine lost its place in the roster and joins again; what it ran may run elsewhere")
+		return slog.LevelError, "engine lost its place in the roster and joins again; what it ran may run elsewhere"
 	case event.EventReturned:
-		out.write(slog.LevelInfo, "returned jobs that had not begun", slog.Int(KeyCount, e.Count))
+		return slog.LevelInfo, "returned jobs that had not begun"
 	case event.EventBurial:
-		out.burial()
+		return slog.LevelWarn, "took over the jobs of an engine that died"
 	case event.EventStarted:
-		if out.enabled(slog.LevelDebug) {
-			out.write(slog.LevelDebug, "attempt started", append(attempt(e.Job, e.Job.Attempt), slog.Int(KeySlot, e.Slot))...)
-		}
+		return slog.LevelDebug, "attempt started"
 	case event.EventEnded:
-		level, message := l.verdict(e.Attempt)
-		if out.enabled(level) {
-			out.write(level, message, ended(e)...)
-		}
+		return l.ended(e.Attempt)
 	case event.EventFailed:
-		// An attempt that ended here was told of by that.
-		if e.Attempt.Slot == 0 {
-			out.write(slog.LevelError, "job failed", ended(e)...)
+		if e.Attempt.Slot == 0 { // of an attempt that ended here there was a line
+			return slog.LevelError, "job failed"
 		}
 	case event.EventLeaseAcquired:
-		out.write(slog.LevelInfo, "engine acquired a lease", slog.String(KeyLease, e.Lease))
+		return slog.LevelInfo, "engine acquired a lease"
 	case event.EventLeaseLost:
-		out.leaseLost()
-	case event.EventRetained:
-		out.write(slog.LevelInfo, "deleted jobs that ended long ago", slog.Int(KeyCount, e.Count))
-	case event.EventTrouble:
-		if say, unsaid := l.trouble.due(e.Doing, e.Time, l.Repeat); say {
-			out.trouble(unsaid)
+		const message = "engine does not hold a lease any more"
+		if errors.Is(e.Err, stint.ErrStopping) {
+			return slog.LevelInfo, message
 		}
+		return slog.LevelWarn, message
+	case event.EventRetained:
+		return slog.LevelInfo, "deleted jobs that ended long ago"
+	case event.EventTrouble:
+		if e.Job != nil {
+			return slog.LevelWarn, "cannot " + e.Doing
+		}
+		return slog.LevelWarn, "cannot " + e.Doing + ", trying again"
 	}
+	return 0, ""
 }
 
-func (l line) draining() {
-	const message = "engine takes no more jobs, and leaves when those that run have ended"
-	if l.event.Err == nil {
-		l.write(slog.LevelInfo, message)
-		return
-	}
-	l.write(slog.LevelWarn, message, slog.String(KeyReason, oneLine(l.event.Err.Error())))
-}
-
-func (l line) leaseLost() {
-	level := slog.LevelWarn
-	if errors.Is(l.event.Err, stint.ErrStopping) {
-		level = slog.LevelInfo
-	}
-	l.write(level, "engine does not hold a lease any more", slog.String(KeyLease, l.event.Lease), slog.String(KeyReason, oneLine(fmt.Sprint(l.event.Err))))
-}
-
-func (l line) burial() {
-	attrs := []slog.Attr{slog.Int(KeyCount, l.event.Count), slog.Int(KeyBegun, l.event.Begun)}
-	if l.event.Other != nil {
-		attrs = append(attrs, slog.String(KeyBuried, l.event.Other.Instance))
-	}
-	l.write(slog.LevelWarn, "took over the jobs of an engine that died", attrs...)
-}
-
-func (l line) trouble(unsaid int) {
-	attrs := []slog.Attr{slog.String(KeyError, oneLine(fmt.Sprint(l.event.Err)))}
-	if unsaid > 0 {
-		attrs = append(attrs, slog.Int(KeyMissing, unsaid))
-	}
-	message := "cannot " + l.event.Doing
-	if job := l.event.Job; job != nil {
-		attrs = append(attrs, slog.Int64(KeyJob, int64(job.ID)), slog.String(KeyKind, job.Kind))
-	} else {
-		message += ", trying again"
-	}
-	l.write(slog.LevelWarn, message, attrs...)
-}
-
-// verdict returns the level and the message for an attempt that ended.
-func (l *eventLog) verdict(x *store.Completion) (slog.Level, string) {
+// ended returns the level and the message for an attempt that ended.
+func (l *eventLog) ended(x *store.Completion) (slog.Level, string) {
 	switch x.Outcome {
 	case stint.OutcomeCompleted:
 		return l.Successes, "job completed"
@@ -177,6 +165,40 @@ func (l *eventLog) verdict(x *store.Completion) (slog.Level, string) {
 		return slog.LevelError, "job failed"
 	}
 	return slog.LevelWarn, "attempt failed"
+}
+
+// attributes returns those of an event. Unsaid is how many lines about trouble were left out before.
+func attributes(e event.Event, unsaid int) (attrs []slog.Attr) {
+	switch e.Type {
+	case event.EventDraining:
+		if e.Err != nil {
+			attrs = append(attrs, slog.String(KeyReason, oneLine(e.Err.Error())))
+		}
+	case event.EventReturned, event.EventRetained:
+		attrs = append(attrs, slog.Int(KeyCount, e.Count))
+	case event.EventBurial:
+		attrs = append(attrs, slog.Int(KeyCount, e.Count), slog.Int(KeyBegun, e.Begun))
+		if e.Other != nil {
+			attrs = append(attrs, slog.String(KeyBuried, e.Other.Instance))
+		}
+	case event.EventStarted:
+		attrs = append(attempt(e.Job, e.Job.Attempt), slog.Int(KeySlot, e.Slot))
+	case event.EventEnded, event.EventFailed:
+		attrs = ended(e)
+	case event.EventLeaseAcquired:
+		attrs = append(attrs, slog.String(KeyLease, e.Lease))
+	case event.EventLeaseLost:
+		attrs = append(attrs, slog.String(KeyLease, e.Lease), slog.String(KeyReason, oneLine(fmt.Sprint(e.Err))))
+	case event.EventTrouble:
+		attrs = append(attrs, slog.String(KeyError, oneLine(fmt.Sprint(e.Err))))
+		if unsaid > 0 {
+			attrs = append(attrs, slog.Int(KeyMissing, unsaid))
+		}
+		if e.Job != nil {
+			attrs = append(attrs, slog.Int64(KeyJob, int64(e.Job.ID)), slog.String(KeyKind, e.Job.Kind))
+		}
+	}
+	return attrs
 }
 
 func attempt(job *stint.Job, number int) []slog.Attr {
@@ -207,6 +229,32 @@ func ended(e event.Event) []slog.Attr {
 	}
 	return attrs
 }
+
+// SQL returns a function for the field OnQuery of a store's configuration. It logs each statement
+// that took slowerThan or longer, or failed: its text, duration, error, and how many rows it
+// returned or changed. Zero logs all. The level is info, and warn for failures. Arguments are never
+// logged. A nil logger is [slog.Default] at the time of each statement.
+func SQL(logger *slog.Logger, slowerThan time.Duration) func(event.Query) {
+	return func(q event.Query) {
+		if q.Took < slowerThan && q.Err == nil {
+			return
+		}
+		level := slog.LevelInfo
+		if q.Err != nil {
+			level = slog.LevelWarn
+		}
+		write(logger, level, "statement", func() []slog.Attr {
+			attrs := []slog.Attr{inUnits(KeyTook, q.Took.Round(time.Microsecond)), slog.Int64(KeyRows, q.Rows)}
+			if q.Err != nil {
+				attrs = append(attrs, slog.String(KeyError, oneLine(q.Err.Error())))
+			}
+			return append(attrs, slog.String(KeySQL, strings.Join(strings.Fields(q.Text), " ")))
+		})
+	}
+}
+
+// inUnits writes a duration as text, such as "1.5s": slog's JSON handler writes bare nanoseconds.
+func inUnits(key string, d time.Duration) slog.Attr { return slog.String(key, d.String()) }
 
 // oneLine makes a message one line; some drivers' messages have several.
 func oneLine(message string) string {

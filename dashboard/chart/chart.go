@@ -16,10 +16,10 @@ package chart
 
 import (
 	"fmt"
-	"math"
+	"time"
 )
 
-// Class says by which rule of the style sheet something is coloured.
+// Class is the class that the style sheet colours.
 type Class string
 
 // Classes with a meaning.
@@ -31,51 +31,70 @@ const (
 	Muted Class = "muted"
 )
 
-// classes are s1 to s8.
-const classes = 8
-
 // at is the class of what stands at a place.
 func (c Class) at(place int) string {
-	if c != Own {
-		return string(c)
+	if c == Own {
+		return fmt.Sprintf("s%d", place%8+1)
 	}
-	return fmt.Sprintf("s%d", place%classes+1)
+	return string(c)
 }
 
-// Series is one thing's values over time.
-type Series struct {
-	Name  string
-	Class Class
+// key is a line of a legend.
+type key struct{ name, class string }
 
-	// Values are one for each step of the chart. NaN and infinities are where
-	// nothing is known, and so is what is missing at the end. Negative ones are drawn as 0.
-	Values []float64
+// row is a line of a table of numbers. It begins with an instant, if it has one.
+type row struct {
+	at    time.Time
+	cells []string
 }
 
-// at is the value of a step.
-func (s Series) at(i int) float64 {
-	if i >= len(s.Values) {
-		return math.NaN()
-	}
-	return s.Values[i]
-}
-
-// isKnown tells values from gaps.
-func isKnown(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
-// most is the greatest of some values that a scale has to show.
-func most(values []float64) float64 {
-	top := 0.0
-	for _, v := range values {
-		if isKnown(v) {
-			top = max(top, drawn(v))
+// figure writes a picture with its title, legend and table, which is closed at first. One without rows is left out.
+func figure(title string, legend []key, svg string, head []string, rows []row) string {
+	var m markup
+	m.begin("figure", "class", "chart")
+	m.element("figcaption", title)
+	if len(legend) > 0 {
+		m.begin("ul", "class", "legend")
+		for _, k := range legend {
+			m.element("li", k.name, "class", k.class)
 		}
+		m.end("ul")
 	}
-	return top
+	m.WriteString(svg)
+	if len(rows) > 0 {
+		m.begin("details", "class", "more")
+		m.element("summary", "Numbers")
+		m.begin("div", "class", "scroll", "role", "region", "aria-label", title+", as a table", "tabindex", 0)
+		m.begin("table", "class", "rows")
+		m.begin("thead")
+		m.begin("tr")
+		for _, h := range head {
+			m.element("th", h, "scope", "col")
+		}
+		m.end("tr", "thead")
+		m.begin("tbody")
+		for _, r := range rows {
+			r.write(&m)
+		}
+		m.end("tbody", "table", "div", "details")
+	}
+	m.end("figure")
+	return m.String()
 }
 
-// largest is the end of every scale: arithmetic with it, also as durations, does not overflow.
-const largest = 2e18
-
-// drawn is the value that is drawn for one that is known.
-func drawn(v float64) float64 { return min(max(v, 0), largest) }
+func (r row) write(m *markup) {
+	m.begin("tr")
+	cells := r.cells
+	m.begin("th", "scope", "row")
+	if r.at.IsZero() {
+		m.WriteString(escaped(cells[0]))
+		cells = cells[1:]
+	} else {
+		m.element("time", read(r.at), "datetime", machine(r.at), "title", machine(r.at))
+	}
+	m.end("th")
+	for _, cell := range cells {
+		m.element("td", cell, "class", "num")
+	}
+	m.end("tr")
+}

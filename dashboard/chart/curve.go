@@ -2,6 +2,40 @@ package chart
 
 import "strings"
 
+// Sparkline shows the course of one value, as small as a word.
+type Sparkline struct {
+	Title  string
+	Unit   Unit
+	Class  Class
+	Values []float64 // as in a [Series]
+}
+
+// SVG is the picture. It has no legend and no table: its numbers stand beside it.
+func (c Sparkline) SVG() string {
+	var m markup
+	says := c.Title + ": " + c.Unit.gist(c.Values)
+	m.begin("svg", "class", "spark", "role", "img", "aria-label", says, "width", 96, "height", 24,
+		"viewBox", "0 0 1000 1000", "preserveAspectRatio", "none", "overflow", "visible")
+	m.element("title", says)
+	top := most(c.Values)
+	if top == 0 {
+		top = 1 // a line at the bottom
+	}
+	curve{step: unit / float64(max(len(c.Values)-1, 1)), top: top, filled: true}.draw(&m, c.Class.at(0), c.Values)
+	m.end("svg")
+	return m.String()
+}
+
+// most is the greatest of some values that a scale has to show.
+func most(values []float64) (top float64) {
+	for _, v := range values {
+		if isKnown(v) {
+			top = max(top, drawn(v))
+		}
+	}
+	return top
+}
+
 // curve draws a line through values, in pieces where some are not known, in a plot of unit by unit.
 type curve struct {
 	first, step float64 // where the first value is, and how far each next one is from it
@@ -27,17 +61,14 @@ func (c curve) piece(m *markup, class string, left float64, values []float64) {
 	for i, v := range values {
 		points = append(points, coordinate(left+float64(i)*c.step)+" "+coordinate(unit-drawn(v)/c.top*unit))
 	}
-	right := left + float64(len(values)-1)*c.step
 	if c.filled {
-		area := "M" + coordinate(left) + " " + coordinate(unit) + "L" + strings.Join(points, "L") + "L" + coordinate(right) + " " + coordinate(unit) + "Z"
-		m.begin("path", "class", "area "+class, "d", area, "pointer-events", "none")
-		m.end("path")
+		right := coordinate(left + float64(len(values)-1)*c.step)
+		area := "M" + coordinate(left) + " 1000L" + strings.Join(points, "L") + "L" + right + " 1000Z"
+		m.element("path", "", "class", "area "+class, "d", area, "pointer-events", "none")
 	}
 	if len(points) == 1 {
 		points = append(points, points[0])
 	}
-	m.begin("path", "class", "line "+class, "d", "M"+strings.Join(points, "L"), "fill", "none", "pointer-events", "none",
+	m.element("path", "", "class", "line "+class, "d", "M"+strings.Join(points, "L"), "fill", "none", "pointer-events", "none",
 		"vector-effect", "non-scaling-stroke", "stroke-linecap", "round")
-	m.end("path")
-	m.line()
 }

@@ -18,6 +18,15 @@ const (
 	Duration             // nanoseconds, as in float64(time.Second)
 )
 
+// largest is the end of every scale: arithmetic with it, also as durations, does not overflow.
+const largest = 2e18
+
+// drawn is the value that is drawn for one that is known.
+func drawn(v float64) float64 { return min(max(v, 0), largest) }
+
+// isKnown tells values from gaps.
+func isKnown(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
 // Exact returns a value as text: 1,234,567 or 1m30.5s; "not known" for NaN and infinities.
 func (u Unit) Exact(v float64) string {
 	switch {
@@ -25,62 +34,42 @@ func (u Unit) Exact(v float64) string {
 		return "not known"
 	case u == Duration:
 		return duration.Format(time.Duration(max(min(v, largest), -largest)))
-	}
-	return grouped(v)
-}
-
-// scales are what the labels of an axis count in.
-var scales = []struct {
-	size float64
-	name string
-}{{1e18, "E"}, {1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}}
-
-// short is a value as it stands at an axis: 1.5k or 30s.
-func (u Unit) short(v float64) string {
-	switch {
-	case v == 0:
-		return "0"
-	case u == Duration:
-		return u.Exact(v)
-	}
-	for _, s := range scales {
-		if v >= s.size {
-			return significant(v/s.size) + s.name
-		}
-	}
-	return significant(v)
-}
-
-// significant is a number of at most four digits that count.
-func significant(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
-
-// rounded is a number with so many digits after its point.
-func rounded(v float64, digits int) float64 {
-	p := math.Pow10(digits)
-	if r := math.Round(v * p); !math.IsInf(r, 0) {
-		return r / p
-	}
-	return v
-}
-
-// grouped writes a number with its thousands apart.
-func grouped(v float64) string {
-	if math.Abs(v) >= 1e18 {
+	case math.Abs(v) >= 1e18:
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
-	whole, fraction, dotted := strings.Cut(strconv.FormatFloat(math.Abs(v), 'f', -1, 64), ".")
-	var b strings.Builder
-	if v < 0 {
-		b.WriteByte('-')
+	text := strconv.FormatFloat(v, 'f', -1, 64)
+	point := len(text)
+	if i := strings.IndexByte(text, '.'); i >= 0 {
+		point = i
 	}
-	for i, digit := range []byte(whole) {
-		if i > 0 && (len(whole)-i)%3 == 0 {
-			b.WriteByte(',')
+	for i := point - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// short returns a value for the label of an axis: 1.5k or 30s.
+func (u Unit) short(v float64) string {
+	if u == Duration && v != 0 {
+		return u.Exact(v)
+	}
+	size := 0
+	for ; v >= 1000 && size < 6; size++ {
+		v /= 1000
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64) + strings.TrimSpace(" kMGTPE"[size:size+1])
+}
+
+// gist summarizes values: the last and the highest one.
+func (u Unit) gist(values []float64) string {
+	last, highest := math.NaN(), math.Inf(-1)
+	for _, v := range values {
+		if isKnown(v) {
+			last, highest = v, max(highest, v)
 		}
-		b.WriteByte(digit)
 	}
-	if dotted {
-		b.WriteString("." + fraction)
+	if !isKnown(last) {
+		return "not known"
 	}
-	return b.String()
+	return u.Exact(last) + " at last, " + u.Exact(highest) + " at most"
 }

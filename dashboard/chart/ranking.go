@@ -28,45 +28,44 @@ const fits = 30
 
 // SVG is the picture.
 func (c Ranking) SVG() string {
-	var m markup
-	m.begin("svg", "class", "ranking", "role", "img", "aria-label", c.summary(), "width", "100%", "height", max(len(c.Rows), 1)*rowHeight)
-	m.line()
-	var values []float64
+	var (
+		m      markup
+		values []float64
+		says   []string
+	)
 	for _, r := range c.Rows {
-		values = append(values, r.Value)
-	}
-	top := most(values)
-	for i, r := range c.Rows {
-		y := i * rowHeight
-		m.begin("g", "class", "row")
-		m.element("title", r.Name+": "+c.Unit.Exact(r.Value))
-		m.element("text", cut(r.Name, fits), "class", "name", "x", "0", "y", y+rowText)
-		m.element("text", c.Unit.Exact(r.Value), "class", "figure", "x", "100%", "y", y+rowText, "text-anchor", "end")
-		m.begin("rect", "class", "track", "y", y+rowBar, "width", "100%", "height", barHeight, "rx", "2")
-		m.end("rect")
-		if isKnown(r.Value) && r.Value > 0 {
-			share := percent(max(100*drawn(r.Value)/top, .5)) // what is there is to be seen
-			m.begin("rect", "class", r.Class.at(0), "y", y+rowBar, "width", share, "height", barHeight, "rx", "2")
-			m.end("rect")
-		}
-		m.end("g")
-		m.line()
+		values, says = append(values, r.Value), append(says, r.Name+" "+c.Unit.Exact(r.Value))
 	}
 	if len(c.Rows) == 0 {
-		m.element("text", "there is nothing", "class", "none", "x", "50%", "y", rowText, "text-anchor", "middle")
+		says = []string{"there is nothing"}
+	}
+	m.picture("ranking", c.Title+": "+some(says), max(len(c.Rows), 1)*rowHeight)
+	top := most(values)
+	for i, r := range c.Rows {
+		y, exact := i*rowHeight, c.Unit.Exact(r.Value)
+		m.begin("g", "class", "row")
+		m.element("title", r.Name+": "+exact)
+		m.element("text", cut(r.Name, fits), "class", "name", "x", 0, "y", y+rowText)
+		m.element("text", exact, "class", "figure", "x", "100%", "y", y+rowText, "text-anchor", "end")
+		m.element("rect", "", "class", "track", "y", y+rowBar, "width", "100%", "height", barHeight, "rx", 2)
+		if isKnown(r.Value) && r.Value > 0 {
+			share := percent(max(100*drawn(r.Value)/top, .5)) // wide enough to be seen
+			m.element("rect", "", "class", r.Class.at(0), "y", y+rowBar, "width", share, "height", barHeight, "rx", 2)
+		}
+		m.end("g")
+	}
+	if len(c.Rows) == 0 {
+		m.nothing("there is nothing", rowText)
 	}
 	m.end("svg")
 	return m.String()
 }
 
-// summary describes the picture in a sentence, for screen readers.
-func (c Ranking) summary() string {
-	if len(c.Rows) == 0 {
-		return c.Title + ": there is nothing"
-	}
-	var rows []string
+// Figure is the picture with its title and a table of its numbers, as HTML.
+func (c Ranking) Figure() string {
+	var rows []row
 	for _, r := range c.Rows {
-		rows = append(rows, r.Name+" "+c.Unit.Exact(r.Value))
+		rows = append(rows, row{cells: []string{r.Name, c.Unit.Exact(r.Value)}})
 	}
-	return c.Title + ": " + some(rows)
+	return figure(c.Title, nil, c.SVG(), []string{"Name", "Value"}, rows)
 }

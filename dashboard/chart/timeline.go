@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +28,7 @@ type Segment struct {
 	Class Class  // Own is by the place of its name among those of the timeline
 	From  time.Time
 	To    time.Time // zero while it goes on
-	Note  string    // what else is to be said of it: "failed: no such host"; empty for nothing
+	Note  string    // more about it: "failed: no such host"; empty for nothing
 }
 
 // The measures of a lane in pixels.
@@ -41,37 +40,40 @@ const (
 // SVG is the picture.
 func (c Timeline) SVG() string {
 	var m markup
+	all, legend := c.span(), c.legend()
 	bottom := plotTop + max(len(c.Lanes), 1)*laneHeight
-	m.begin("svg", "class", "plot timeline", "role", "img", "aria-label", c.summary(), "width", "100%", "height", bottom+labels, "overflow", "visible")
-	m.line()
-	m.begin("line", "class", "grid", "x1", "0", "x2", "100%", "y1", bottom, "y2", bottom)
-	m.end("line")
-	m.axis(c.span(), bottom)
+	m.picture("plot timeline", c.summary(all), bottom+labels)
+	m.grid(0, 100, float64(bottom), float64(bottom))
+	m.axis(all, float64(bottom))
 	for i, lane := range c.Lanes {
 		y := plotTop + i*laneHeight
-		m.element("text", cut(lane.Name, 6), "class", "tick", "x", -apart, "y", y+laneBar/2, "dy", ".32em", "text-anchor", "end")
-		m.line()
+		m.label(cut(lane.Name, 6), float64(y+laneBar/2))
 		for _, s := range lane.Segments {
-			c.segment(&m, s, y)
+			left := 100 * all.share(s.From)
+			width := max(100*all.share(c.end(s))-left, .4) // wide enough to be seen
+			m.begin("g", "class", "segment")
+			m.element("title", strings.TrimSuffix(read(s.From)+"\n"+s.Name+" "+c.took(s)+"\n"+s.Note, "\n"), "data-time", machine(s.From))
+			m.element("rect", "", "class", classIn(legend, s), "x", percent(min(left, 100-width)), "y", y,
+				"width", percent(width), "height", laneBar, "rx", 1)
+			m.end("g")
 		}
 	}
 	if len(c.Lanes) == 0 {
-		m.element("text", "nothing happened yet", "class", "none", "x", "50%", "y", plotTop+laneBar, "text-anchor", "middle")
+		m.nothing("nothing happened yet", plotTop+laneBar)
 	}
 	m.end("svg")
 	return m.String()
 }
 
-// segment draws one, wide enough to be seen.
-func (c Timeline) segment(m *markup, s Segment, y int) {
-	left := 100 * c.span().share(s.From)
-	width := max(100*c.span().share(c.end(s))-left, .4)
-	left = min(left, 100-width)
-	m.begin("g", "class", "segment")
-	m.element("title", c.says(s), "data-time", machine(s.From))
-	m.begin("rect", "class", c.class(s), "x", percent(left), "y", y, "width", percent(width), "height", laneBar, "rx", "1")
-	m.end("rect", "g")
-	m.line()
+// Figure is the picture with its title, its legend and a table of its segments, as HTML.
+func (c Timeline) Figure() string {
+	var rows []row
+	for _, lane := range c.Lanes {
+		for _, s := range lane.Segments {
+			rows = append(rows, row{s.From, []string{lane.Name, s.Name, c.took(s), s.Note}})
+		}
+	}
+	return figure(c.Title, c.legend(), c.SVG(), []string{"From", "Part", "What", "How long", "More"}, rows)
 }
 
 // end is when a segment ended, or how far it is.
@@ -83,8 +85,7 @@ func (c Timeline) end(s Segment) time.Time {
 }
 
 // span is all that is shown.
-func (c Timeline) span() span {
-	var all span
+func (c Timeline) span() (all span) {
 	for _, lane := range c.Lanes {
 		for _, s := range lane.Segments {
 			if all.from.IsZero() || s.From.Before(all.from) {
@@ -98,41 +99,33 @@ func (c Timeline) span() span {
 	return all
 }
 
-// names are those of the segments, each once, in the order in which they come.
-func (c Timeline) names() []Segment {
-	var firsts []Segment
+// legend has the names of the segments, each once, in the order in which they come.
+func (c Timeline) legend() (all []key) {
 	for _, lane := range c.Lanes {
 		for _, s := range lane.Segments {
-			if !slices.ContainsFunc(firsts, func(f Segment) bool { return f.Name == s.Name }) {
-				firsts = append(firsts, s)
+			if !slices.ContainsFunc(all, func(k key) bool { return k.name == s.Name }) {
+				all = append(all, key{s.Name, s.Class.at(len(all))})
 			}
 		}
 	}
-	return firsts
+	return all
 }
 
-func (c Timeline) class(s Segment) string {
-	return s.Class.at(slices.IndexFunc(c.names(), func(first Segment) bool { return first.Name == s.Name }))
-}
-
-// says returns the tooltip of a segment: its beginning, what it was and how long, and its note.
-func (c Timeline) says(s Segment) string {
-	lines := []string{read(s.From), s.Name + " " + c.took(s)}
-	if s.Note != "" {
-		lines = append(lines, s.Note)
-	}
-	return strings.Join(lines, "\n")
+// classIn returns the class of a segment: that of the legend, unless it has its own.
+func classIn(legend []key, s Segment) string {
+	return s.Class.at(slices.IndexFunc(legend, func(k key) bool { return k.name == s.Name }))
 }
 
 func (c Timeline) took(s Segment) string {
+	text := "for " + duration.Format(max(c.end(s).Sub(s.From), 0))
 	if s.To.IsZero() {
-		return "for " + duration.Format(max(c.Now.Sub(s.From), 0)) + " so far"
+		text += " so far"
 	}
-	return "for " + duration.Format(s.To.Sub(s.From))
+	return text
 }
 
 // summary describes the picture in a sentence, for screen readers.
-func (c Timeline) summary() string {
+func (c Timeline) summary(all span) string {
 	if len(c.Lanes) == 0 {
 		return c.Title + ": nothing happened yet"
 	}
@@ -144,5 +137,5 @@ func (c Timeline) summary() string {
 		}
 		lanes = append(lanes, lane.Name+" "+strings.Join(parts, ", "))
 	}
-	return fmt.Sprintf("%s, from %s to %s: %s", c.Title, read(c.span().from), read(c.span().to), some(lanes))
+	return c.Title + ", from " + read(all.from) + " to " + read(all.to) + ": " + some(lanes)
 }

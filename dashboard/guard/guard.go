@@ -1,15 +1,13 @@
-// Package guard stands before an HTTP handler and decides who gets to it, and as
-// whom.
+// Package guard authenticates and authorizes requests to an HTTP handler.
 //
-// A request passes these in turn: it names a host that the server goes by, so that
-// no foreign page reaches it by a name of its own (DNS rebinding); if it may change
-// something it does not come from a page of another origin (forgery); whoever
-// sends it is known, or there is a role for strangers; and the role reaches for
-// what is asked. The answer carries headers that keep a browser from running, loading
-// or framing anything that is not the server's own.
+// A request is checked in this order: it names a host of the server, so that no foreign
+// page reaches it by a name of its own (DNS rebinding); if it may change something, it
+// does not come from a page of another origin (forgery); its sender is known, or there is
+// a role for strangers; and the role suffices. The answer has headers that keep a browser
+// from running, loading or framing anything that is not the server's own.
 //
-// Roles are a ladder: a viewer sees, an operator does what is done every day, an
-// admin may do everything.
+// Each role may do what those below it may: a viewer sees, an operator does what is done
+// every day, an admin may do everything.
 package guard
 
 import (
@@ -25,7 +23,7 @@ import (
 	"github.com/stint-go/stint/internal/valid"
 )
 
-// Role is what somebody may do.
+// Role says what a sender of requests may do.
 type Role int
 
 // The roles, each with what those before it may.
@@ -64,27 +62,26 @@ type Identity struct {
 
 type identityKey struct{}
 
-// With returns a context of a request that somebody sends.
+// With returns a context for a request of an identity.
 func With(ctx context.Context, who Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, who)
 }
 
-// Of is who sends the request of a context; a stranger who may do nothing where no
-// guard stood before it.
+// Of returns the sender of the request of a context. Without a guard it is a stranger who
+// may do nothing.
 func Of(ctx context.Context) Identity {
 	who, _ := ctx.Value(identityKey{}).(Identity)
 	return who
 }
 
-// Config says whom a guard lets pass. The zero value lets nobody.
+// Config says whose requests a guard lets pass. The zero value refuses all.
 type Config struct {
-	// Stranger is the role of those who present nothing. Who presents something
-	// wrong is never taken for a stranger.
+	// Stranger is the role of requests without credentials. A request with wrong ones is
+	// refused.
 	Stranger Role
 
-	// Link is a secret that makes an admin of whoever presents it: as ?token= of
-	// any page, which a browser remembers as a session, or as a bearer token.
-	// Empty means none.
+	// Link is a secret for admins: as ?token= of any page, which a browser remembers as
+	// a session, or as a bearer token. Empty means none.
 	Link string
 
 	Tokens []Token // of programs
@@ -95,12 +92,11 @@ type Config struct {
 	// port. Names of the loopback interface need not be among them.
 	Hosts []string
 
-	// OnRefused is told of each request that did not pass, for a log. Nil tells
-	// nobody.
+	// OnRefused is called for each request that is refused, for a log. It may be nil.
 	OnRefused func(r *http.Request, who Identity, status int, why string)
 }
 
-// Guard stands before handlers.
+// Guard authenticates and authorizes requests. Make one with [New].
 type Guard struct {
 	config  Config
 	link    *link
@@ -149,7 +145,7 @@ func (c Config) Knows() bool {
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// Wrap puts the guard before a handler. Handlers find out by [Of] whom they serve.
+// Wrap puts the guard before a handler, which gets the sender of a request by [Of].
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -189,7 +185,7 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// needed is the role that any request of a method needs. Handlers may ask for more.
+// needed is the least role for a method. Handlers may require more.
 func needed(r *http.Request) Role {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
@@ -208,9 +204,8 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, who Identity, sta
 
 var errUnknown = errors.New("say who you are")
 
-// ways are those in which one can say who one is.
-func (g *Guard) ways() []string {
-	var ways []string
+// ways are those to authenticate.
+func (g *Guard) ways() (ways []string) {
 	if g.link != nil || len(g.tokens) > 0 {
 		ways = append(ways, `Bearer realm="stint"`)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 
 	"github.com/stint-go/stint/internal/valid"
 )
@@ -41,7 +42,7 @@ func (p Proxy) identify(r *http.Request) (Identity, bool) {
 	}
 	names := r.Header.Values(p.Header)
 	if len(names) != 1 || valid.Name("name", names[0]) != nil {
-		return Identity{}, false // none, or one that somebody put before the proxy's
+		return Identity{}, false // none, or one that a client added
 	}
 	role, ok := p.Roles[names[0]]
 	if !ok {
@@ -55,10 +56,5 @@ func (p Proxy) trusts(remote string) bool {
 	if err != nil {
 		return false
 	}
-	for _, prefix := range p.Trusted {
-		if prefix.Contains(addr.Addr().Unmap()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Trusted, func(prefix netip.Prefix) bool { return prefix.Contains(addr.Addr().Unmap()) })
 }

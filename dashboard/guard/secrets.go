@@ -9,8 +9,7 @@ import (
 	"net/http"
 )
 
-// minSecret is how long a secret is at least that a program presents: nobody
-// guesses what has 128 bits.
+// minSecret is the least length of a secret: 128 bits cannot be guessed.
 const minSecret = 22
 
 // Token is a secret that a program presents as Authorization: Bearer. What is kept
@@ -40,12 +39,10 @@ func (t Token) check() error {
 	return nil
 }
 
-// bearer finds whose a secret is. It takes as long whichever it is.
-func (g *Guard) bearer(secret string) (Identity, bool) {
+// bearer identifies the owner of a secret, in the same time for all of them.
+func (g *Guard) bearer(secret string) (who Identity, found bool) {
 	sum := sha256.Sum256([]byte(secret))
 	got := []byte(hex.EncodeToString(sum[:]))
-	var who Identity
-	found := false
 	for _, t := range g.tokens {
 		if subtle.ConstantTimeCompare(got, []byte(t.Hash)) == 1 {
 			who, found = Identity{t.Name, t.Role}, true
@@ -91,9 +88,9 @@ func (l *link) session(r *http.Request) (Identity, bool) {
 	return linkIdentity, true
 }
 
-// openSession answers a request that brings the link's secret: the browser
-// remembers a session, and goes to the same page without the secret, so that it
-// is in no history, bookmark or copied address.
+// openSession answers a request with the link's secret: the browser gets a cookie, and
+// goes to the same page without the secret, so that no history, bookmark or copied address
+// has it.
 func (g *Guard) openSession(w http.ResponseWriter, r *http.Request) bool {
 	query := r.URL.Query()
 	if !query.Has("token") || r.Method != http.MethodGet {

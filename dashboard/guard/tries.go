@@ -9,7 +9,7 @@ import (
 )
 
 // How many wrong secrets may be presented in a minute: from one address, and from
-// all. Behind that nothing is compared until the minute is over.
+// all. After that nothing is compared until the minute is over.
 const (
 	triesOfOne = 10
 	triesOfAll = 200
@@ -31,9 +31,9 @@ type tries struct {
 
 func newTries() *tries { return &tries{wrong: map[netip.Prefix]int{}} }
 
-// guarded identifies by what is cheap to look up, and otherwise by what is costly
-// to compare (nil for none), unless that was tried too often. Who is right and
-// cheap to know always passes, however often others were wrong.
+// guarded identifies a client by what is cheap to look up, and otherwise by what is costly
+// to compare (nil for none), unless that was tried too often. A client that the look-up
+// finds always passes, however often others were wrong.
 func (t *tries) guarded(r *http.Request, lookUp, compare func() (Identity, bool)) (Identity, error) {
 	if who, ok := lookUp(); ok {
 		return who, nil
@@ -51,19 +51,14 @@ func (t *tries) guarded(r *http.Request, lookUp, compare func() (Identity, bool)
 	return Identity{}, errWrong
 }
 
-// origin is where a request comes from. Who has one address of IPv6 has the whole
-// /64.
+// origin is where a request comes from. A client with one address of IPv6 has its /64.
 func origin(r *http.Request) netip.Prefix {
 	addr, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return netip.Prefix{}
 	}
 	ip := addr.Addr().Unmap().WithZone("")
-	bits := 32
-	if ip.Is6() {
-		bits = 64
-	}
-	prefix, _ := ip.Prefix(bits)
+	prefix, _ := ip.Prefix(min(ip.BitLen(), 64))
 	return prefix
 }
 

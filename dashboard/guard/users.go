@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -18,14 +19,14 @@ type User struct {
 	Hash string // bcrypt
 }
 
-// users knows people by their passwords. Nil knows nobody.
+// users identifies people by their passwords. Nil identifies nobody.
 type users struct {
 	byName map[string]User
-	dummy  []byte // compared with for names that there are not, so that they take as long
+	dummy  []byte // hash that is compared for unknown names, so that they take as long
 	key    []byte // of what is remembered
 
 	mu    sync.Mutex
-	known map[[sha256.Size]byte]time.Time // who was right lately, and until when that counts
+	known map[[sha256.Size]byte]time.Time // passwords that were right lately, and until when that counts
 }
 
 // A password is compared again after this time: comparing takes a tenth of a second
@@ -65,16 +66,18 @@ func newUsers(all []User) (*users, error) {
 	return u, err
 }
 
-// remembered finds who was right with a password lately.
+// remembered identifies a user whose password was right lately.
 func (u *users) remembered(name, password string) (Identity, bool) {
 	if u == nil {
 		return Identity{}, false
 	}
-	one := u.byName[name]
-	return Identity{one.Name, one.Role}, u.remembers(u.sum(name, password))
+	one, sum := u.byName[name], u.sum(name, password)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return Identity{one.Name, one.Role}, time.Now().Before(u.known[sum])
 }
 
-// compare finds who has a password. For a name that there is not it takes as long.
+// compare identifies a user by a password. For an unknown name it takes as long.
 func (u *users) compare(name, password string) (Identity, bool) {
 	if u == nil {
 		return Identity{}, false
@@ -87,7 +90,11 @@ func (u *users) compare(name, password string) (Identity, bool) {
 	if bcrypt.CompareHashAndPassword(hash, []byte(password)) != nil || !there {
 		return Identity{}, false
 	}
-	u.remember(u.sum(name, password))
+	now, sum := time.Now(), u.sum(name, password)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	maps.DeleteFunc(u.known, func(_ [sha256.Size]byte, until time.Time) bool { return now.After(until) })
+	u.known[sum] = now.Add(rememberFor)
 	return Identity{one.Name, one.Role}, true
 }
 
@@ -97,23 +104,4 @@ func (u *users) sum(name, password string) (sum [sha256.Size]byte) {
 	fmt.Fprintf(mac, "%d %s %s", len(name), name, password)
 	mac.Sum(sum[:0])
 	return sum
-}
-
-func (u *users) remembers(sum [sha256.Size]byte) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return time.Now().Before(u.known[sum])
-}
-
-// remember keeps what was right: one for each user at most.
-func (u *users) remember(sum [sha256.Size]byte) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	now := time.Now()
-	for known, until := range u.known {
-		if now.After(until) {
-			delete(u.known, known)
-		}
-	}
-	u.known[sum] = now.Add(rememberFor)
 }

@@ -6,24 +6,24 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/store"
 )
 
-// Crew is who may come to perform a job: the engines of the roster, but for
-// queues that are paused.
+// Crew says which engines may perform a job: those of the roster, except for queues that
+// are paused.
 type Crew struct {
 	Engines []store.EngineInfo
 	Paused  []string
 }
 
-// Muster tells who there is.
+// Muster finds a crew.
 type Muster interface {
 	Engines(ctx context.Context) ([]store.EngineInfo, error) // see [store.Roster]
 	Paused(ctx context.Context) ([]string, error)            // see [store.Pauser]
 }
 
-// CrewFor looks for what jobs wait for that have not ended; it has nobody where
-// all have.
+// CrewFor finds the crew for jobs; it is empty if all of them have ended.
 func CrewFor(ctx context.Context, store Muster, jobs ...stint.JobInfo) (c Crew, err error) {
 	if !slices.ContainsFunc(jobs, func(j stint.JobInfo) bool { return !j.State.Final() }) {
 		return c, nil
@@ -35,48 +35,36 @@ func CrewFor(ctx context.Context, store Muster, jobs ...stint.JobInfo) (c Crew, 
 	return c, err
 }
 
-// Want is what an available job waits for.
-type Want int
-
-// What it may wait for.
-const (
-	WantsTime   Want = iota // an engine that has time, or the first one to come
-	WantsResume             // its queue is paused
-	WantsKind               // an engine that performs its kind
-	WantsQueue              // an engine that works on its queue
-	WantsBeat               // an engine that beats: all that would take it are silent
-	WantsOpen               // an engine that takes jobs: all that would take it drain
-	WantsSlot               // a slot: all of those that would take it are busy
-)
-
-// WaitsFor says what an available job waits for at a time of the store's clock.
-// Slots are how many are busy, of a job that waits for one.
-func (c Crew) WaitsFor(j stint.JobInfo, now time.Time) (w Want, slots int) {
+// WaitsForInWords says what an available job waits for at a time of the store's clock: any
+// engine, one that would take it, a slot, or its queue.
+func (c Crew) WaitsForInWords(j stint.JobInfo, now time.Time) string {
 	able := those(c.Engines, func(e store.EngineInfo) bool { return e.Performs(j.Kind) })
 	willing := those(able, func(e store.EngineInfo) bool { return e.WorksOn(j.Queue) })
 	awake := those(willing, func(e store.EngineInfo) bool { return !e.Silent(now) })
 	open := those(awake, func(e store.EngineInfo) bool { return !e.Draining })
-	switch {
-	case slices.Contains(c.Paused, j.Queue):
-		return WantsResume, 0
-	case len(c.Engines) == 0:
-		return WantsTime, 0
-	case len(able) == 0:
-		return WantsKind, 0
-	case len(willing) == 0:
-		return WantsQueue, 0
-	case len(awake) == 0:
-		return WantsBeat, 0
-	case len(open) == 0:
-		return WantsOpen, 0
-	}
+	slots := 0
 	for _, e := range open {
-		if len(e.Running) < e.Slots {
-			return WantsTime, 0
-		}
 		slots += e.Slots
 	}
-	return WantsSlot, slots
+	switch {
+	case slices.Contains(c.Paused, j.Queue):
+		return "its queue is paused"
+	case len(c.Engines) == 0:
+		return "waits for an engine" // the first one to come
+	case len(able) == 0:
+		return "waits for an engine that performs " + words.Visible(j.Kind)
+	case len(willing) == 0:
+		return "waits for an engine that works on the queue " + words.Visible(j.Queue)
+	case len(awake) == 0:
+		return "waits for an engine: those that would take it do not beat"
+	case len(open) == 0:
+		return "waits for an engine: those that would take it drain"
+	case slices.ContainsFunc(open, func(e store.EngineInfo) bool { return len(e.Running) < e.Slots }):
+		return "waits for an engine" // that has time
+	case slots == 1:
+		return "waits for a slot: the only one is busy"
+	}
+	return "waits for a slot: all " + words.Count(slots) + " are busy"
 }
 
 func those(all []store.EngineInfo, are func(store.EngineInfo) bool) []store.EngineInfo {

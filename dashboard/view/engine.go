@@ -15,7 +15,7 @@ type Engine struct {
 	Holds []HeldJob `json:"holds"`
 }
 
-// HeldJob is a job in an engine's hand.
+// HeldJob is a job that an engine holds.
 type HeldJob struct {
 	ID      stint.ID  `json:"id"`
 	Kind    string    `json:"kind"`
@@ -41,33 +41,31 @@ func EngineOf(ctx context.Context, st Store, token store.EngineID) (Engine, erro
 // HeldBy finds what an engine claimed and has not ended.
 func HeldBy(ctx context.Context, st Store, e store.EngineInfo) (Engine, error) {
 	shown := Engine{EngineInfo: e, Holds: []HeldJob{}}
-	claims, err := st.Held(ctx, e.Token, e.Low)
+	at, err := held(ctx, st, e)
 	if err != nil {
 		return shown, err
-	}
-	var at []store.Position
-	for _, c := range claims {
-		at = append(at, c.Positions...)
 	}
 	entries, err := st.Fetch(ctx, at)
-	if err != nil {
-		return shown, err
-	}
 	for _, entry := range entries {
 		shown.Holds = append(shown.Holds, HeldJob{
 			ID: entry.ID, Kind: entry.Kind, Queue: entry.Queue, Attempt: entry.Attempt, Begun: slices.Contains(e.Running, entry.Pos), Ready: entry.Ready,
 		})
 	}
-	return shown, nil
+	return shown, err
 }
 
 // CountHeld counts what an engine claimed and has not ended.
 func CountHeld(ctx context.Context, st Store, e store.EngineInfo) (n int, err error) {
+	at, err := held(ctx, st, e)
+	return len(at), err
+}
+
+func held(ctx context.Context, st Store, e store.EngineInfo) (at []store.Position, err error) {
 	claims, err := st.Held(ctx, e.Token, e.Low)
 	for _, c := range claims {
-		n += len(c.Positions)
+		at = append(at, c.Positions...)
 	}
-	return n, err
+	return at, err
 }
 
 // Condition is how an engine of the roster is.
@@ -77,9 +75,9 @@ type Condition string
 const (
 	Working  Condition = "working"
 	Draining Condition = "draining" // it takes no more jobs
-	Gone     Condition = "gone"     // dead: its process is not there any more
-	Stuck    Condition = "stuck"    // its process lives and does not beat
-	Silent   Condition = "silent"   // dead: it does not beat
+	Gone     Condition = "gone"     // dead: its process is gone
+	Stuck    Condition = "stuck"    // its process lives and sends no heartbeats
+	Silent   Condition = "silent"   // dead: it sends no heartbeats
 )
 
 // ConditionOf says how an engine is at a time of the store's clock.

@@ -9,8 +9,8 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// The states of the jobs that a filter means which names none: of those to cancel,
-// to run again, and to delete.
+// The states of the jobs that a filter without states chooses for cancelling, running
+// again, and deleting.
 var (
 	Cancellable = []stint.State{stint.Scheduled, stint.Retrying, stint.Blocked, stint.Available, stint.Running}
 	Retriable   = []stint.State{stint.Failed, stint.Retrying}
@@ -60,15 +60,12 @@ func RunnerOf(ctx context.Context, st Store, c Crew, j *stint.JobInfo) (*Runner,
 	if err != nil {
 		return nil, err
 	}
-	var runner *Runner
 	for _, entry := range entries {
-		if entry.ID != j.ID {
-			continue
-		}
-		if i := slices.IndexFunc(c.Engines, func(e store.EngineInfo) bool { return slices.Contains(e.Running, entry.Pos) }); i >= 0 {
-			e := c.Engines[i]
-			runner = &Runner{e.Token, e.Instance, e.Host, e.PID, e.Beat}
+		for _, e := range c.Engines {
+			if entry.ID == j.ID && slices.Contains(e.Running, entry.Pos) {
+				return &Runner{e.Token, e.Instance, e.Host, e.PID, e.Beat}, nil
+			}
 		}
 	}
-	return runner, nil
+	return nil, nil
 }

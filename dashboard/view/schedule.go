@@ -9,21 +9,17 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// Schedule is a schedule with what comes next of it, and what it made last.
+// Schedule is a schedule with its next times and its latest jobs.
 type Schedule struct {
 	Schedule *store.ScheduleInfo `json:"schedule"`
 	Upcoming []time.Time         `json:"upcoming"`
 	Jobs     []stint.JobInfo     `json:"jobs"`
 
-	// Problem is why nobody here can tell what comes next.
+	// Problem is why this program cannot say what comes next.
 	Problem error `json:"-"`
 }
 
-// How much is shown of a schedule.
-const (
-	shownUpcoming = 10
-	shownJobs     = 10
-)
+const shown = 10 // times and jobs of a schedule
 
 // ScheduleOf finds a schedule.
 func ScheduleOf(ctx context.Context, st Store, name string) (Schedule, error) {
@@ -31,11 +27,11 @@ func ScheduleOf(ctx context.Context, st Store, name string) (Schedule, error) {
 	if err != nil {
 		return Schedule{}, err
 	}
-	jobs, err := st.Jobs(ctx, store.Filter{Schedule: info.Name, Limit: shownJobs})
+	jobs, err := st.Jobs(ctx, store.Filter{Schedule: info.Name, Limit: shown})
 	if err != nil {
 		return Schedule{}, err
 	}
-	times, problem := store.NewPlanner(nil).Upcoming(info, shownUpcoming)
+	times, problem := store.NewPlanner(nil).Upcoming(info, shown)
 	return Schedule{info, append([]time.Time{}, times...), append([]stint.JobInfo{}, jobs...), problem}, nil // [] rather than null
 }
 

@@ -28,13 +28,12 @@ type Search struct {
 	// only, since no index knows arguments.
 	Text string
 
-	// Soon ends the search after a twentieth of a second, but for what it is in the
-	// midst of, where nothing leads to the jobs but a walk through all that there are,
-	// or a look at the arguments of all that fit.
+	// Soon ends the search after about a twentieth of a second, if no index leads to the
+	// jobs, or the arguments of all that fit must be looked at.
 	Soon bool
 }
 
-// Found is what a search came to.
+// Found is the result of a search.
 type Found struct {
 	Jobs   []stint.JobInfo
 	Next   stint.ID // the Before with which it goes on; 0 when nothing is left
@@ -75,13 +74,12 @@ func (s Search) Find(ctx context.Context, f store.Filter) (Found, error) {
 	}
 }
 
-// walk finds jobs whatever their arguments are, in a hurry until some instant: it
-// goes through some ids at a time, more and more of them, and leaps where there is no
-// job at all.
+// walk finds jobs whatever their arguments are, until some instant if it is to be soon:
+// it goes through some ids at a time, more and more of them, and skips ids without jobs.
 func (s Search) walk(ctx context.Context, f store.Filter, end time.Time) (Found, error) {
 	if !s.Soon || !f.Walks() {
 		jobs, err := s.Jobs(ctx, f)
-		return Found{Jobs: jobs, Next: behind(jobs, f.Limit)}, err
+		return Found{Jobs: jobs, Next: next(jobs, f.Limit)}, err
 	}
 	found := Found{Jobs: []stint.JobInfo{}}
 	last, want := f.After, f.Limit
@@ -97,7 +95,7 @@ func (s Search) walk(ctx context.Context, f store.Filter, end time.Time) (Found,
 			return found, err
 		}
 		found.Jobs = append(found.Jobs, some...)
-		if found.Next = behind(some, f.Limit); found.Next != 0 || f.After == last {
+		if found.Next = next(some, f.Limit); found.Next != 0 || f.After == last {
 			return found, nil
 		}
 		f.Before = f.After + 1
@@ -108,8 +106,8 @@ func (s Search) walk(ctx context.Context, f store.Filter, end time.Time) (Found,
 	}
 }
 
-// behind is where it goes on behind a page: nowhere unless that is full.
-func behind(page []stint.JobInfo, limit int) stint.ID {
+// next is where a search goes on after a page: nowhere unless that is full.
+func next(page []stint.JobInfo, limit int) stint.ID {
 	if len(page) < limit || len(page) == 0 {
 		return 0
 	}

@@ -14,30 +14,7 @@ import (
 	"github.com/stint-go/stint/retry"
 )
 
-// WaitsForInWords says what an available job waits for: any engine that has time,
-// one that is not there or takes nothing, a slot, or its queue.
-func (c Crew) WaitsForInWords(j stint.JobInfo, now time.Time) string {
-	switch want, slots := c.WaitsFor(j, now); want {
-	case WantsResume:
-		return "its queue is paused"
-	case WantsKind:
-		return "waits for an engine that performs " + words.Visible(j.Kind)
-	case WantsQueue:
-		return "waits for an engine that works on the queue " + words.Visible(j.Queue)
-	case WantsBeat:
-		return "waits for an engine: those that would take it do not beat"
-	case WantsOpen:
-		return "waits for an engine: those that would take it drain"
-	case WantsSlot:
-		if slots == 1 {
-			return "waits for a slot: the only one is busy"
-		}
-		return fmt.Sprintf("waits for a slot: all %s are busy", words.Count(slots))
-	}
-	return "waits for an engine"
-}
-
-// Situation is the one thing about a job's state that people ask next.
+// Situation is what people ask next about a job's state.
 func (c Crew) Situation(j stint.JobInfo, now time.Time) string {
 	faulty := func(s string) string {
 		if j.Faulty {
@@ -91,7 +68,7 @@ func Why(j stint.JobInfo) string {
 // RanOn is where an attempt took place.
 func RanOn(x stint.Attempt) string {
 	if x.Instance == "" {
-		return "an engine that is forgotten"
+		return "an engine that is no longer known"
 	}
 	slot := ""
 	if x.Slot > 0 {
@@ -112,12 +89,12 @@ func Outcome(x stint.Attempt) string {
 	return outcome
 }
 
-// NeverTaken reports whether a job was cancelled before anybody had taken it.
+// NeverTaken reports whether a job was cancelled before any engine had taken it.
 func NeverTaken(x stint.Attempt) bool {
 	return x.Outcome == stint.OutcomeCancelled && x.Slot == 0 && x.Engine == 0
 }
 
-// Result is what an attempt left, for people.
+// Result is the result of an attempt, for people.
 type Result struct {
 	Facts  [][2]string     // names and values, of the built-in kinds
 	Output string          // text of the built-in kinds

@@ -64,7 +64,7 @@ func (a *asker) ready(ctx context.Context) error {
 		return a.last
 	}
 	a.begun = time.Now()
-	// Not ctx: whoever asked may go away, and others want to know.
+	// Not ctx: this client may go away, and others share the answer.
 	a.last = a.engine.Ready(context.WithoutCancel(ctx))
 	return a.last
 }
@@ -76,8 +76,8 @@ type reply struct {
 	Problem   string `json:"problem,omitempty"`
 }
 
-// answer says how an engine is. Of errors it tells only what is meant for
-// everybody: others hold addresses, and may hold more.
+// answer says how an engine is. It shows only errors that are meant for the public: others
+// contain addresses, and may contain more.
 func answer(w http.ResponseWriter, otherwise string, err error) {
 	body, code := reply{Status: "ok"}, http.StatusOK
 	if err != nil {

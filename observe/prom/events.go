@@ -2,6 +2,7 @@ package prom
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +32,8 @@ const (
 	maxTroubles = 50
 )
 
+func configOf(given []Config) Config { return append(slices.Clip(given), Config{})[0] }
+
 // Events counts the events of engines. It is a [prometheus.Collector]. Make
 // one with [NewEvents]; its methods may be called concurrently.
 type Events struct {
@@ -50,10 +53,7 @@ type class struct{ kind, queue string }
 
 // NewEvents returns a collector whose counters are zero.
 func NewEvents(config ...Config) *Events {
-	var c Config
-	if len(config) > 0 {
-		c = config[0]
-	}
+	c := configOf(config)
 	if c.Buckets == nil {
 		c.Buckets = DefaultBuckets
 	}
@@ -94,11 +94,11 @@ func NewEvents(config ...Config) *Events {
 func (m *Events) On(e event.Event) {
 	switch e.Type {
 	case event.EventJoined:
-		m.join(e.Engine)
+		m.locked(func() { m.busy[e.Engine] = map[class]int{} })
 	case event.EventLeft:
-		m.leave(e.Engine)
-	case event.EventBuried:
-		m.leave(e.Engine)
+		m.locked(func() { delete(m.busy, e.Engine) })
+	case event.EventBuried: // how the attempts end that run is not told
+		m.locked(func() { delete(m.busy, e.Engine) })
 		m.fenced.Inc()
 	case event.EventStarted:
 		c := m.class(e.Job)
@@ -107,7 +107,12 @@ func (m *Events) On(e event.Event) {
 			m.latency.WithLabelValues(c.kind, c.queue).Observe(seconds(e.Job.Started.Sub(e.Ready)))
 		}
 	case event.EventEnded:
-		m.ended(e)
+		c, x := m.class(e.Job), e.Attempt
+		m.attempts.WithLabelValues(c.kind, c.queue, x.Outcome.String()).Inc()
+		if !x.Started.IsZero() { // else nothing had started here
+			m.duration.WithLabelValues(c.kind, c.queue).Observe(seconds(x.Ended.Sub(x.Started)))
+			m.run(e.Engine, c, -1)
+		}
 	case event.EventFailed:
 		c := m.class(e.Job)
 		m.failed.WithLabelValues(c.kind, c.queue).Inc()
@@ -120,24 +125,9 @@ func (m *Events) On(e event.Event) {
 		m.taken.WithLabelValues("true").Add(float64(e.Begun))
 		m.taken.WithLabelValues("false").Add(float64(e.Count - e.Begun))
 	case event.EventTrouble:
-		m.trouble.WithLabelValues(m.troubles.of(tried(e))).Inc()
+		tried := strings.TrimSpace(strings.TrimSuffix(e.Doing, e.About)) // any number of names would be series
+		m.trouble.WithLabelValues(m.troubles.of(tried)).Inc()
 	}
-}
-
-// tried is what was tried, without the name of what: there may be any number of
-// those.
-func tried(e event.Event) string {
-	return strings.TrimSpace(strings.TrimSuffix(e.Doing, e.About))
-}
-
-func (m *Events) ended(e event.Event) {
-	c, x := m.class(e.Job), e.Attempt
-	m.attempts.WithLabelValues(c.kind, c.queue, x.Outcome.String()).Inc()
-	if x.Started.IsZero() {
-		return // it is no end of what had started here
-	}
-	m.duration.WithLabelValues(c.kind, c.queue).Observe(seconds(x.Ended.Sub(x.Started)))
-	m.run(e.Engine, c, -1)
 }
 
 // seconds is never negative, whatever a clock did meanwhile.
@@ -147,26 +137,18 @@ func (m *Events) class(job *stint.Job) class {
 	return class{m.kinds.of(job.Kind), m.queues.of(job.Queue)}
 }
 
-func (m *Events) join(engine store.EngineID) {
+func (m *Events) locked(do func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.busy[engine] = map[class]int{}
-}
-
-// leave forgets what ran: the ends of what an engine was fenced from are not
-// told.
-func (m *Events) leave(engine store.EngineID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.busy, engine)
+	do()
 }
 
 func (m *Events) run(engine store.EngineID, c class, n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if busy := m.busy[engine]; busy != nil {
-		busy[c] = max(0, busy[c]+n)
-	}
+	m.locked(func() {
+		if busy := m.busy[engine]; busy != nil {
+			busy[c] = max(0, busy[c]+n)
+		}
+	})
 }
 
 func (m *Events) collectors() []prometheus.Collector {
@@ -187,14 +169,15 @@ func (m *Events) Collect(out chan<- prometheus.Metric) {
 	for _, c := range m.collectors() {
 		c.Collect(out)
 	}
-	m.mu.Lock()
-	engines, running := len(m.busy), map[class]int{}
-	for _, busy := range m.busy {
-		for c, n := range busy {
-			running[c] += n
+	engines, running := 0, map[class]int{}
+	m.locked(func() {
+		engines = len(m.busy)
+		for _, busy := range m.busy {
+			for c, n := range busy {
+				running[c] += n
+			}
 		}
-	}
-	m.mu.Unlock()
+	})
 	out <- prometheus.MustNewConstMetric(m.roster, prometheus.GaugeValue, float64(engines))
 	for c, n := range running {
 		out <- prometheus.MustNewConstMetric(m.running, prometheus.GaugeValue, float64(n), c.kind, c.queue)

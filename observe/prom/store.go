@@ -22,15 +22,8 @@ import (
 // The store is read in the background, with at most half a hundredth of the time for each value.
 // With a million jobs the values may be minutes old; a metric has the time of the reading.
 func Store(store report.LiveStats, config ...Config) prometheus.Collector {
-	var c Config
-	if len(config) > 0 {
-		c = config[0]
-	}
-	gauge := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("stint_"+name, help, labels, nil)
-	}
 	b := &backlog{
-		queues: bounded{max: cmp.Or(c.MaxQueues, defaultMax)},
+		queues: bounded{max: cmp.Or(configOf(config).MaxQueues, defaultMax)},
 		figures: sample.New(func(ctx context.Context) (report.Analytics, error) {
 			return store.Analyze(ctx, report.AnalyticsFilter{})
 		}),
@@ -51,8 +44,11 @@ func Store(store report.LiveStats, config ...Config) prometheus.Collector {
 	return b
 }
 
-// maxGroups is how many queues are asked for. What is in further ones is counted
-// with the others.
+func gauge(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("stint_"+name, help, labels, nil)
+}
+
+// maxGroups is how many queues are asked for. Jobs of further ones are counted as other.
 const maxGroups = 1000
 
 // backlog exports samples of a store.
@@ -100,7 +96,15 @@ func (b *backlog) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	if ages := b.ages.Get(ctx); ages.Known() {
-		for queue, age := range b.oldest(ages.Value) {
+		oldest := map[string]time.Duration{}
+		for _, queue := range slices.Sorted(maps.Keys(ages.Value)) {
+			label := b.queues.of(queue)
+			oldest[label] = max(oldest[label], ages.Value[queue])
+		}
+		for _, queue := range b.queues.all() {
+			oldest[queue] += 0
+		}
+		for queue, age := range oldest {
 			tell(b.age, age.Seconds(), queue)
 		}
 	}
@@ -123,19 +127,6 @@ func (b *backlog) byQueue(groups []report.DueGroup, queued int64) map[string]int
 		counts[queue] += 0
 	}
 	return counts
-}
-
-// oldest is the greatest age of each queue that has a series.
-func (b *backlog) oldest(ages map[string]time.Duration) map[string]time.Duration {
-	all := map[string]time.Duration{}
-	for _, queue := range slices.Sorted(maps.Keys(ages)) {
-		label := b.queues.of(queue)
-		all[label] = max(all[label], ages[queue])
-	}
-	for _, queue := range b.queues.all() {
-		all[queue] += 0
-	}
-	return all
 }
 
 // agesOf asks how old the oldest work of each queue is.

@@ -11,8 +11,8 @@ import (
 // the propagator, by default traceparent and tracestate.
 const MetadataKey = "trace"
 
-// roomy is what metadata may have by default, in bytes: a job is not refused
-// because it is traced.
+// roomy is the default limit of metadata in bytes: a job must not be refused because it is
+// traced.
 const roomy = 64 << 10
 
 // inject returns metadata with the trace context of ctx. A value that is there already stays;
@@ -24,32 +24,21 @@ func inject(ctx context.Context, p propagation.TextMapPropagator, metadata json.
 		return metadata
 	}
 	var object map[string]json.RawMessage
-	if len(metadata) > 0 && json.Unmarshal(metadata, &object) != nil {
-		return metadata
-	}
-	if _, there := object[MetadataKey]; there {
+	if len(metadata) > 0 && json.Unmarshal(metadata, &object) != nil || object[MetadataKey] != nil {
 		return metadata
 	}
 	if object == nil {
 		object = map[string]json.RawMessage{}
 	}
-	text, err := json.Marshal(fields)
-	if err != nil {
-		return metadata
+	object[MetadataKey], _ = json.Marshal(fields) // texts
+	if text, err := json.Marshal(object); err == nil && len(text) <= roomy {
+		return text
 	}
-	object[MetadataKey] = text
-	if text, err = json.Marshal(object); err != nil || len(text) > roomy {
-		return metadata
-	}
-	return text
+	return metadata
 }
 
-// extract returns ctx with the context of the trace that stands in metadata, if
-// one does.
+// extract returns ctx with the trace context in metadata, if there is one.
 func extract(ctx context.Context, p propagation.TextMapPropagator, metadata json.RawMessage) context.Context {
-	if len(metadata) == 0 {
-		return ctx
-	}
 	var object map[string]json.RawMessage
 	fields := propagation.MapCarrier{}
 	if json.Unmarshal(metadata, &object) != nil || json.Unmarshal(object[MetadataKey], &fields) != nil {

@@ -1,6 +1,7 @@
 package spans
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,9 +33,8 @@ type Config struct {
 // Name is the name of the tracer in spans.
 const Name = "github.com/stint-go/stint/observe/spans"
 
-// Attributes of spans, beside those that OpenTelemetry has for messages.
+// Attributes of spans, in addition to OpenTelemetry's messaging attributes.
 const (
-	// Attributes of spans, in addition to OpenTelemetry's messaging attributes.
 	AttributeKind    = attribute.Key("stint.job.kind")
 	AttributeAttempt = attribute.Key("stint.job.attempt")
 	AttributeOutcome = attribute.Key("stint.attempt.outcome")
@@ -50,10 +50,7 @@ type Tracer struct {
 
 // New makes a tracer.
 func New(config ...Config) *Tracer {
-	var c Config
-	if len(config) > 0 {
-		c = config[0]
-	}
+	c := append(config[:len(config):len(config)], Config{})[0]
 	if c.Provider == nil {
 		c.Provider = otel.GetTracerProvider()
 	}
@@ -68,16 +65,9 @@ func attributes(operation, kind, queue string) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("messaging.system", "stint"),
 		attribute.String("messaging.operation.name", operation),
-		attribute.String("messaging.destination.name", queueOr(queue)),
+		attribute.String("messaging.destination.name", cmp.Or(queue, stint.DefaultQueue)),
 		AttributeKind.String(kind),
 	}
-}
-
-func queueOr(queue string) string {
-	if queue == "" {
-		return stint.DefaultQueue
-	}
-	return queue
 }
 
 // Enqueue is a [stint.EnqueueMiddleware]. It makes a span for each call that enqueues, and stores
@@ -141,8 +131,8 @@ func (t *Tracer) Work(next stint.Handler) stint.Handler {
 	}
 }
 
-// conclude says how an attempt ended. What a handler put off or cancelled, and
-// what was cancelled by people or for a stop, is no error.
+// conclude sets the outcome of an attempt. A job that its handler snoozed or cancelled, or
+// that was cancelled by people or for a stop, is no error.
 func conclude(span trace.Span, err, cause error) {
 	end := store.Result{Outcome: stint.OutcomeCompleted}
 	switch {

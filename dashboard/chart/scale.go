@@ -1,6 +1,47 @@
 package chart
 
-import "time"
+import (
+	"slices"
+	"time"
+)
+
+const day = 24 * time.Hour
+
+// The distances that the marks of a scale may have, ascending: 1, 2 and 5 times the powers of ten, and for durations
+// from a second to a day those of a clock.
+var (
+	counts    = decimal(1, 1e19)
+	durations = slices.Concat(decimal(1, 1e9), clock, decimal(float64(day), 1e6*float64(day)))
+	clock     = []float64{1e9, 2e9, 5e9, 10e9, 15e9, 30e9, 60e9, 120e9, 300e9, 600e9, 900e9, 1800e9,
+		3600e9, 7200e9, 10_800e9, 14_400e9, 21_600e9, 43_200e9}
+)
+
+// decimal returns 1, 2 and 5 times the powers of ten of a unit, below an end.
+func decimal(unit, end float64) (all []float64) {
+	for ; unit < end; unit *= 10 {
+		all = append(all, unit, 2*unit, 5*unit)
+	}
+	return all
+}
+
+// ticks returns the values of a scale that have lines: from 0 to the first one that is not below most, equally far
+// from each other, at round numbers, and at most n of them; n is 2 or more.
+func ticks(u Unit, most float64, n int) (at []float64) {
+	steps := counts
+	if u == Duration {
+		steps = durations
+	}
+	if !(most > 0) { // a scale without values
+		if most = 1; u == Duration {
+			most = float64(time.Second)
+		}
+	}
+	i := slices.IndexFunc(steps, func(step float64) bool { return float64(n-1)*step >= most })
+	for at = []float64{0}; at[len(at)-1] < most; {
+		at = append(at, float64(len(at))*steps[i])
+	}
+	return at
+}
 
 // span is what an axis of time shows.
 type span struct{ from, to time.Time }
@@ -26,31 +67,28 @@ const century = 36525 * day
 
 // marks are at round times, equally far from each other, at least one and at most n of them; n is 3 or more. A span
 // that ends before it began, or takes longer than a century, has none.
-func (s span) marks(n int) []mark {
+func (s span) marks(n int) (found []mark) {
 	length := s.to.Sub(s.from)
 	if length <= 0 || length > century {
 		return nil
 	}
-	for step := range durations(float64(length) / float64(n)) {
-		step := time.Duration(step)
-		var found []mark
-		for t := s.first(step); !t.After(s.to) && len(found) <= n; t = t.Add(step) {
+	for _, d := range durations {
+		if d*float64(n) < float64(length) {
+			continue
+		}
+		step := time.Duration(d)
+		t := s.from.UTC().Truncate(step)
+		if t.Before(s.from) {
+			t = t.Add(step)
+		}
+		for found = nil; !t.After(s.to); t = t.Add(step) {
 			found = append(found, marked(t, step))
 		}
 		if len(found) <= n {
-			return found
+			break
 		}
 	}
-	panic("unreachable: durations have no end")
-}
-
-// first is the first multiple of a step.
-func (s span) first(step time.Duration) time.Time {
-	t := s.from.UTC().Truncate(step)
-	if t.Before(s.from) {
-		t = t.Add(step)
-	}
-	return t
+	return found
 }
 
 // marked labels an instant as precisely as its distance to the next one asks for. Midnight shows the day that begins.
