@@ -119,23 +119,15 @@ func (p Policy) weighed() Policy {
 
 func weigh(p Policy) (parts, depth int) {
 	parts = len(p.only.names()) + len(p.except.names())
-	inside := func(q Policy) {
-		n, d := weigh(q)
-		parts, depth = parts+1+n, max(depth, d)
-	}
-	for r := p.rule; r != nil; {
-		switch v := r.(type) {
-		case younger:
+	switch r := p.rule.(type) {
+	case timetable:
+		for range r.rows.all {
 			parts++
-			r = v.rest
-		case on:
-			inside(v.then)
-			r = v.rest
-		case otherwise:
-			inside(v.then)
-			r = nil
-		default:
-			r = nil
+		}
+	case byError:
+		for c := range r.cases.all {
+			n, d := weigh(c.then)
+			parts, depth = parts+1+n, max(depth, d)
 		}
 	}
 	return parts, depth + 1
