@@ -2,10 +2,10 @@ package retry
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stint-go/stint/internal/duration"
+	"github.com/stint-go/stint/internal/words"
 )
 
 // source has the values of a policy that is read, by the names of their fields in JSON:
@@ -65,13 +65,7 @@ func formNames(in func(form) bool) string {
 			names = append(names, f.name)
 		}
 	}
-	return listed(names)
-}
-
-// listed joins names as a sentence does: a, b and c.
-func listed(names []string) string {
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " and " + names[last]
+	return words.Listed(names)
 }
 
 // modifiers are the fields that every policy may have.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/stint-go/stint/internal/words"
 )
 
 // Parse reads a policy as it is written on a command line:
@@ -167,7 +169,7 @@ func (t *texts) read(items []string) *form {
 	for _, option := range options {
 		key, value, _ := strings.Cut(option, "=")
 		if !slices.Contains(modifiers, key) {
-			t.fail("there is no option %q; there are %s", key, listed(modifiers))
+			t.fail("there is no option %q; there are %s", key, words.Listed(modifiers))
 		} else if t.has(key) {
 			t.fail("%s is given twice", key)
 		}
