@@ -80,9 +80,12 @@ func (f Filter) read() (store.Filter, error) {
 	if g.Longer, err = readDuration("longer", f.Longer); err != nil {
 		return g, err
 	}
-	for field, span := range map[string]store.TimeRange{"created before": g.Created, "due before": g.Due, "finished before": g.Finished} {
+	for _, span := range []struct {
+		field string
+		store.TimeRange
+	}{{"created before", g.Created}, {"due before", g.Due}, {"finished before", g.Finished}} {
 		if !span.From.IsZero() && !span.To.IsZero() && !span.To.After(span.From) {
-			return g, valid.Invalid(field, "it is not later than the beginning")
+			return g, valid.Invalid(span.field, "it is not later than the beginning")
 		}
 	}
 	return g, nil
