@@ -8,6 +8,32 @@ import (
 	"github.com/stint-go/stint/internal/named"
 )
 
+// Function asks the function registered under name in the process that needs the
+// next time (see [Registry]): functions cannot be stored, their names can. A
+// mistake is in the Recurrence: see [Recurrence.Validate].
+func Function(name string) Recurrence {
+	if bad := checkName(name); bad != "" {
+		return Recurrence{bad: bad}
+	}
+	return Recurrence{rule: function{name}}
+}
+
+// Func returns the name of the function that is to be asked, if it is one.
+func (r Recurrence) Func() (name string, ok bool) {
+	f, ok := r.rule.(function)
+	return f.name, ok
+}
+
+// function is Function.
+type function struct{ name string }
+
+func (function) next(time.Time, *time.Location) (time.Time, bool) { return time.Time{}, false }
+func (function) resume(time.Time, time.Time, *time.Location) (time.Time, bool) {
+	return time.Time{}, false
+}
+func (f function) text() string  { return functionPrefix + f.name }
+func (f function) words() string { return fmt.Sprintf("as the function %s says", f.name) }
+
 // ErrUnknownFunc says that a recurrence asks for a function that this process
 // does not have. The next time belongs to a process that has it.
 var ErrUnknownFunc = errors.New("unknown recurrence function")
@@ -33,20 +59,9 @@ type Func func(after time.Time, zone *time.Location) (next time.Time, ok bool)
 // also on a nil one.
 type Registry struct{ funcs named.Funcs[Func] }
 
-// Register makes fn answer for recurrences made by Function(name). A name is
-// taken once: which of two functions answers must not depend on the order of
-// imports.
+// Register makes fn answer for recurrences made by Function(name). A name is taken once.
 func (r *Registry) Register(name string, fn Func) error {
-	if bad := checkName(name); bad != "" {
-		return fmt.Errorf("register recurrence function: %s", bad)
-	}
-	if fn == nil {
-		return fmt.Errorf("register recurrence function %q: it is nil", name)
-	}
-	if err := r.funcs.Add(name, fn); err != nil {
-		return fmt.Errorf("register recurrence function %w", err)
-	}
-	return nil
+	return r.funcs.Register("recurrence function", name, checkName(name), fn, fn == nil)
 }
 
 // Names lists the functions by name.

@@ -1,9 +1,12 @@
 package cron
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/stint-go/stint/internal/duration"
+	"github.com/stint-go/stint/internal/named"
 )
 
 const functionPrefix = "function:"
@@ -119,4 +122,34 @@ func (r *Recurrence) UnmarshalText(text []byte) error {
 	}
 	*r = parsed
 	return nil
+}
+
+// ErrInvalid is what every error about a malformed recurrence is, whether it was
+// built, decoded or parsed: the mistake of whoever wrote it.
+var ErrInvalid = errors.New("invalid recurrence")
+
+// invalid is a mistake that says by itself what it is about.
+type invalid string
+
+func (e invalid) Error() string        { return "cron: " + string(e) }
+func (e invalid) Is(target error) bool { return target == ErrInvalid }
+
+func invalidf(format string, args ...any) error { return invalid(fmt.Sprintf(format, args...)) }
+
+// maxText is the length of the longest text, in bytes. All minutes written out
+// in a list have 169.
+const maxText = 1000
+
+// checkName returns the problem of the name of a function, or nothing. Space at an end
+// would be lost in a text.
+func checkName(name string) string {
+	const what = "the name of the function"
+	switch bad := named.Check(what, name); {
+	case name == "":
+		return bad + "; write for example function:full-moon"
+	case bad == "" && strings.TrimSpace(name) != name:
+		return fmt.Sprintf("%s %q has space around it", what, name)
+	default:
+		return bad
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/stint-go/stint/internal/words"
 )
 
 func (c calendar) words() string {
@@ -21,10 +23,10 @@ const mostTimes = 4
 
 // clockWords says the minutes and hours, and whether they are single times of a
 // day rather than something that goes on all day.
-func (c calendar) clockWords() (words string, perDay bool) {
+func (c calendar) clockWords() (said string, perDay bool) {
 	minutes, hours := c.minutes.count(), c.hours.count()
 	if minutes*hours <= mostTimes {
-		return "at " + list(c.times()), true
+		return "at " + words.Listed(c.times()), true
 	}
 	hour, lastHour := c.hours.ends()
 	minute, _ := c.minutes.ends()
@@ -37,16 +39,16 @@ func (c calendar) clockWords() (words string, perDay bool) {
 	case minutes == 1 && hours < 24 && c.hours == span(hour, lastHour):
 		return fmt.Sprintf("every hour from %02d:%02d to %02d:%02d", hour, minute, lastHour, minute), true
 	}
-	words = c.minuteWords()
+	said = c.minuteWords()
 	switch {
-	case hours == 24 && strings.HasPrefix(words, "every"):
-		return words, false
+	case hours == 24 && strings.HasPrefix(said, "every"):
+		return said, false
 	case hours == 24:
-		return words + " of every hour", false
+		return said + " of every hour", false
 	case everyNth > 0:
-		return words + " of every " + ordinal(everyNth) + " hour", false
+		return said + " of every " + ordinal(everyNth) + " hour", false
 	}
-	return words + " of " + plural("hour", hours) + " " + list(c.hours.runs(strconv.Itoa)), true
+	return said + " of " + plural("hour", hours) + " " + words.Listed(c.hours.runs(strconv.Itoa)), true
 }
 
 func (c calendar) minuteWords() string {
@@ -56,7 +58,7 @@ func (c calendar) minuteWords() string {
 	case n > 0:
 		return fmt.Sprintf("every %d minutes", n)
 	}
-	return "at " + plural("minute", c.minutes.count()) + " " + list(c.minutes.runs(strconv.Itoa))
+	return "at " + plural("minute", c.minutes.count()) + " " + words.Listed(c.minutes.runs(strconv.Itoa))
 }
 
 // times returns all times of a day.
@@ -74,7 +76,7 @@ func (c calendar) times() []string {
 func (c calendar) dateWords() string {
 	var months string
 	if c.months != span(1, 12) {
-		months = list(c.months.runs(func(n int) string { return time.Month(n).String() }))
+		months = words.Listed(c.months.runs(func(n int) string { return time.Month(n).String() }))
 	}
 	everyDay, everyWeekday := c.days.month == span(1, 31), c.days.week == span(0, 6)
 	switch {
@@ -102,7 +104,7 @@ func (d days) monthWords(months string) string {
 	if n := d.month.every(1, 31); n > 1 {
 		parts = append(parts, "every "+ordinal(n)+" day")
 	} else if d.month != 0 {
-		parts = append(parts, plural("day", d.month.count())+" "+list(d.month.runs(strconv.Itoa)))
+		parts = append(parts, plural("day", d.month.count())+" "+words.Listed(d.month.runs(strconv.Itoa)))
 	}
 	for n := range d.nearest.all {
 		parts = append(parts, fmt.Sprintf("the weekday nearest day %d", n))
@@ -113,7 +115,7 @@ func (d days) monthWords(months string) string {
 	if d.last {
 		parts = append(parts, "the last day")
 	}
-	return list(parts) + " of " + months
+	return words.Listed(parts) + " of " + months
 }
 
 // weekWords says the days by their weekday in the given months, or in each.
@@ -131,11 +133,11 @@ func (d days) weekWords(months string) string {
 	for weekday := range mondayFirst(d.lastOf).all {
 		parts = append(parts, "the last "+weekdayName(weekday)+" of "+of)
 	}
-	words := list(parts)
+	said := words.Listed(parts)
 	if months != "" && d.week != 0 {
-		words += " in " + months
+		said += " in " + months
 	}
-	return words
+	return said
 }
 
 var counted = [...]string{1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth"}
@@ -167,15 +169,6 @@ func (s set) runs(name func(int) string) []string {
 		n, ok = s.from(last + 1)
 	}
 	return parts
-}
-
-// list joins parts as a sentence does.
-func list(parts []string) string {
-	if len(parts) < 2 {
-		return strings.Join(parts, "")
-	}
-	last := len(parts) - 1
-	return strings.Join(parts[:last], ", ") + " and " + parts[last]
 }
 
 func plural(noun string, n int) string {

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/words"
-	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
 
@@ -123,12 +121,7 @@ var BuryEngine = declare(&Op[EngineWhy, Buried]{
 })
 
 // ListEngineMetrics lists what engines counted.
-var ListEngineMetrics = declare(&Op[None, []report.Metrics]{
-	Decl: Decl{Name: "engines metrics", Method: http.MethodGet, Path: "/engine-metrics", Summary: "List what engines counted, the newest first"},
-	do: func(ctx context.Context, l *Local, _ *None) ([]report.Metrics, error) {
-		return list(l.Store.EngineMetrics(ctx))
-	},
-})
+var ListEngineMetrics = lists(Decl{Name: "engines metrics", Path: "/engine-metrics", Summary: "List what engines counted, the newest first"}, Store.EngineMetrics)
 
 // roster lists the engines with how they are.
 func (l *Local) roster(ctx context.Context) ([]Engine, error) {
@@ -136,8 +129,8 @@ func (l *Local) roster(ctx context.Context) ([]Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	var now time.Time
-	if now, err = view.Now(ctx, l.Store); err != nil {
+	now, err := view.Now(ctx, l.Store)
+	if err != nil {
 		return nil, err
 	}
 	engines := make([]Engine, len(all))

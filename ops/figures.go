@@ -10,7 +10,6 @@ import (
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/report"
-	"github.com/stint-go/stint/retry"
 )
 
 const figures = "figures" // the tag
@@ -87,21 +86,12 @@ func AnalyticsOf(f report.AnalyticsFilter) AnalyticsFilter {
 
 func (f AnalyticsFilter) filter() (report.AnalyticsFilter, error) {
 	g := report.AnalyticsFilter{Queue: f.Queue, Kind: f.Kind, Tag: f.Tag, At: f.At}
-	for _, name := range []struct{ field, value string }{{"queue", f.Queue}, {"kind", f.Kind}, {"tag", f.Tag}} {
-		if name.value == "" {
-			continue
-		}
-		if err := valid.Name(name.field, name.value); err != nil {
-			return g, &InError{"query", err}
-		}
+	err := checkNames("query", "queue", f.Queue, "kind", f.Kind, "tag", f.Tag)
+	if err == nil {
+		g.Span, err = readDuration("span", f.Span)
+		err = inError("query", err)
 	}
-	if f.Span != "" {
-		var err error
-		if g.Span, err = retry.ParseDuration(f.Span); err != nil {
-			return g, &InError{"query", valid.Invalid("span", "%v", err)}
-		}
-	}
-	return g, nil
+	return g, err
 }
 
 // ListErrors groups what went wrong.

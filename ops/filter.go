@@ -43,15 +43,20 @@ type Filter struct {
 // to one, so that no operation finds jobs by what is hidden from who asks: an answer
 // of ids alone tells a text as well, one guess after the other.
 func (l *Local) filter(ctx context.Context, f Filter, prefix string) (store.Filter, error) {
-	g, err := f.read(prefix)
+	err := checkNames(prefix, "kind", f.Kind, "queue", f.Queue, "tag", f.Tag, "urn", f.URN, "source", f.Source, "correlation", f.Correlation, "schedule", f.Schedule)
+	if err != nil {
+		return store.Filter{}, err
+	}
+	g, err := f.read()
+	err = inError(prefix, err)
 	if err == nil && g.Error != "" && l.blind(ctx) {
 		err = &ForbiddenError{Needs: guard.Operator}
 	}
 	return g, err
 }
 
-// read reads it, for whoever asks.
-func (f Filter) read(prefix string) (store.Filter, error) {
+// read reads all but the names.
+func (f Filter) read() (store.Filter, error) {
 	g := store.Filter{
 		Kind: f.Kind, Queue: f.Queue, Tag: f.Tag, URN: f.URN, Source: f.Source, Correlation: f.Correlation, Schedule: f.Schedule,
 		Faulty: f.Faulty, Class: f.Class, Error: f.Error, Attempts: f.Attempts, After: f.After,
@@ -60,40 +65,27 @@ func (f Filter) read(prefix string) (store.Filter, error) {
 	}
 	for _, name := range f.States {
 		if !slices.Contains(store.States, stint.State(name)) {
-			return g, &InError{prefix, valid.Invalid("state", "there is no state %q", name)}
+			return g, valid.Invalid("state", "there is no state %q", name)
 		}
 		if s := stint.State(name); !slices.Contains(g.States, s) {
 			g.States = append(g.States, s)
 		}
 	}
-	for _, name := range []struct{ field, value string }{
-		{"kind", f.Kind}, {"queue", f.Queue}, {"tag", f.Tag}, {"urn", f.URN}, {"source", f.Source}, {"correlation", f.Correlation}, {"schedule", f.Schedule},
-	} {
-		if name.value == "" {
-			continue
-		}
-		if err := valid.Name(name.field, name.value); err != nil {
-			return g, &InError{prefix, err}
-		}
-	}
 	if f.Outcome != "" {
 		if err := g.Outcome.UnmarshalText([]byte(f.Outcome)); err != nil {
-			return g, &InError{prefix, err}
+			return g, err
 		}
 	}
-	if f.Longer != "" {
-		d, err := retry.ParseDuration(f.Longer)
-		if err != nil {
-			return g, &InError{prefix, valid.Invalid("longer", "%v", err)}
-		}
-		g.Longer = d
+	var err error
+	if g.Longer, err = readDuration("longer", f.Longer); err != nil {
+		return g, err
 	}
 	for _, span := range []struct {
 		field string
 		store.TimeRange
 	}{{"created before", g.Created}, {"due before", g.Due}, {"finished before", g.Finished}} {
 		if !span.From.IsZero() && !span.To.IsZero() && !span.To.After(span.From) {
-			return g, &InError{prefix, valid.Invalid(span.field, "it is not later than the beginning")}
+			return g, valid.Invalid(span.field, "it is not later than the beginning")
 		}
 	}
 	return g, nil
@@ -114,6 +106,18 @@ func FilterOf(f store.Filter) Filter {
 		g.Outcome = f.Outcome.String()
 	}
 	return g
+}
+
+// readDuration reads a duration of a request; none is 0.
+func readDuration(field, text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := retry.ParseDuration(text)
+	if err != nil {
+		return 0, valid.Invalid(field, "%v", err)
+	}
+	return d, nil
 }
 
 // durationText is a duration as a request has it; empty for none.

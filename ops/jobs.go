@@ -97,21 +97,14 @@ type ShowInput struct {
 }
 
 func (s ShowInput) check() error {
-	if d, err := s.wait(); err != nil || d < 0 || d > MostWait {
-		return &InError{"query", valid.Invalid("wait", "%q is not a duration from 0 to %v, such as 30s", s.Wait, retry.FormatDuration(MostWait))}
+	if d, err := readDuration("wait", s.Wait); err != nil || d > MostWait {
+		return inError("query", valid.Invalid("wait", "%q is not a duration from 0 to %v, such as 30s", s.Wait, retry.FormatDuration(MostWait)))
 	}
 	return nil
 }
 
-func (s ShowInput) wait() (time.Duration, error) {
-	if s.Wait == "" {
-		return 0, nil
-	}
-	return retry.ParseDuration(s.Wait)
-}
-
 // Waits is how much longer than another question this one may take.
-func (s ShowInput) Waits() time.Duration { d, _ := s.wait(); return d }
+func (s ShowInput) Waits() time.Duration { d, _ := readDuration("wait", s.Wait); return d }
 
 // ShowJob shows a job, or is [stint.ErrNotFound]. It can wait for the job to end.
 var ShowJob = declare(&Op[ShowInput, view.Job]{
@@ -154,3 +147,13 @@ var CountJobs = declare(&Op[None, map[stint.State]int64]{
 		return l.Store.Counts(ctx)
 	},
 })
+
+// ListKinds lists the kinds that engines declared.
+var ListKinds = lists(Decl{Name: "kinds list", Path: "/kinds", Summary: "List the kinds that engines declared, with the defaults of their jobs"}, Store.Kinds)
+
+// Policy is how a [retry.Policy] is written.
+type Policy struct {
+	_ struct{} `additionalProperties:"true" doc:"What happens after a failure. What else is in it depends on the policy"`
+
+	Policy string `json:"policy" doc:"Which one: none, fixed, exponential, ..."`
+}

@@ -13,10 +13,7 @@ import (
 )
 
 // ListLeases lists the leases and who holds them.
-var ListLeases = declare(&Op[None, []store.Lease]{
-	Decl: Decl{Name: "leases list", Method: http.MethodGet, Path: "/leases", Summary: "List the leases and who holds them"},
-	do:   func(ctx context.Context, l *Local, _ *None) ([]store.Lease, error) { return list(l.Store.Leases(ctx)) },
-})
+var ListLeases = lists(Decl{Name: "leases list", Path: "/leases", Summary: "List the leases and who holds them"}, Store.Leases)
 
 // LeaseWhy is a lease, and why something is done to it.
 type LeaseWhy struct {
@@ -24,12 +21,7 @@ type LeaseWhy struct {
 	Body  Why
 }
 
-func (l LeaseWhy) check() error {
-	if err := valid.Name("lease", l.Lease); err != nil {
-		return &InError{"path", err}
-	}
-	return nil
-}
+func (l LeaseWhy) check() error { return inError("path", valid.Name("lease", l.Lease)) }
 
 // ErrFreeLease says that nobody holds a lease.
 var ErrFreeLease = errors.New("nobody holds the lease")

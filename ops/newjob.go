@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -166,30 +165,20 @@ func JobOfTexts(get func(name string) string) (NewJob, error) {
 				return NewJob{}, valid.Invalid(field, "it is not JSON")
 			}
 			said[name] = json.RawMessage(text)
-		case reflect.TypeFor[int](), reflect.TypeFor[*int]():
-			n, err := strconv.Atoi(text)
-			if err != nil {
-				return NewJob{}, valid.Invalid(field, "%q is not a whole number", text)
-			}
-			said[name] = n
-		case reflect.TypeFor[time.Time]():
-			at, err := time.Parse(time.RFC3339, text)
-			if err != nil {
-				return NewJob{}, valid.Invalid(field, "%q is not an instant such as 2026-03-01T09:00:00Z", text)
-			}
-			said[name] = at
-		case reflect.TypeFor[[]string]():
-			var lines []string
-			for line := range strings.Lines(text) {
-				if line = strings.TrimSpace(line); line != "" {
-					lines = append(lines, line)
-				}
-			}
-			said[name] = lines
 		case reflect.TypeFor[string]():
 			said[name] = value
-		default:
+		case reflect.TypeFor[time.Duration](), reflect.TypeFor[retry.Policy]():
 			said[name] = text
+		default:
+			texts := []string{text}
+			if f.Type.Kind() == reflect.Slice {
+				texts = trimmed(strings.Split(text, "\n"))
+			}
+			into := reflect.New(f.Type).Elem()
+			if err := set(into, field, texts); err != nil {
+				return NewJob{}, err
+			}
+			said[name] = into.Interface()
 		}
 	}
 	raw, err := json.Marshal(said)

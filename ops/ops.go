@@ -26,6 +26,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/dashboard/view"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
@@ -66,8 +67,8 @@ type Op[I, O any] struct {
 	Decl
 	do func(ctx context.Context, l *Local, in *I) (O, error)
 
-	// said tells people what came of it, as in "queue mail is paused"; nil where
-	// there is more to show than a sentence.
+	// said tells people what came of it, as in "queue mail is paused". Nil says the
+	// tally of an [Answered], and nothing of other answers.
 	said func(in *I, out O) string
 }
 
@@ -115,6 +116,14 @@ func Find(noun, verb string) Operation {
 	return nil
 }
 
+// lists declares an operation that lists all that there is.
+func lists[T any](d Decl, all func(Store, context.Context) ([]T, error)) *Op[None, []T] {
+	d.Method = http.MethodGet
+	return declare(&Op[None, []T]{Decl: d, do: func(ctx context.Context, l *Local, _ *None) ([]T, error) {
+		return list(all(l.Store, ctx))
+	}})
+}
+
 // Call has the operation done.
 func (o *Op[I, O]) Call(ctx context.Context, c Caller, in I) (O, error) {
 	var out O
@@ -124,10 +133,13 @@ func (o *Op[I, O]) Call(ctx context.Context, c Caller, in I) (O, error) {
 
 // Said tells people what came of it.
 func (o *Op[I, O]) Said(in, out any) string {
-	if o.said == nil {
-		return ""
+	if o.said != nil {
+		return o.said(in.(*I), *out.(*O))
 	}
-	return o.said(in.(*I), *out.(*O))
+	if a, ok := out.(Answered); ok {
+		return TallyText(a.Tally())
+	}
+	return ""
 }
 
 // Input returns a pointer to an input without content.
@@ -156,14 +168,10 @@ func (o *Op[I, O]) run(ctx context.Context, l *Local, in, out any) error {
 	if l.who(ctx).Role < o.Needs {
 		return l.told(ctx, o.Name, &ForbiddenError{Needs: o.Needs})
 	}
-	var err error
-	if !o.Changes() {
-		if err = Check(in); err == nil {
-			*out.(*O), err = o.do(ctx, l, in.(*I))
-		}
-		return l.told(ctx, o.Name, err)
+	end, err := func(error) {}, error(nil)
+	if o.Changes() {
+		end, err = l.record(ctx, o.Name, in)
 	}
-	end, err := l.record(ctx, o.Name, in)
 	if err != nil {
 		return l.told(ctx, o.Name, err)
 	}
@@ -214,18 +222,18 @@ type Local struct {
 	// Restricted are the kinds whose jobs only an admin enqueues and schedules.
 	Restricted []string
 
-	// HideArgs keeps from viewers what producers and handlers wrote.
+	// HideArgs hides what producers and handlers wrote from viewers.
 	HideArgs bool
 
 	// Bounded are the kinds that the doctor need not warn of: see [report.Options].
 	Bounded []string
 
-	// Told makes of an error what is told of it, and kept in the log of changes. Nil
-	// tells it as it is.
+	// Told translates an error into the one that is returned, and kept in the log of
+	// changes. Nil keeps it as it is.
 	Told func(ctx context.Context, operation string, err error) error
 
-	// Failed is told when what came of a change could not be written down. Nil
-	// drops that.
+	// Failed is called when the result of a change could not be written down. It may
+	// be nil.
 	Failed func(ctx context.Context, operation string, err error)
 }
 
@@ -270,13 +278,34 @@ type InError struct {
 	Err   error
 }
 
+// inError says where in a request an error is; nil stays nil.
+func inError(place string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &InError{place, err}
+}
+
+// checkNames checks names, each after the field that has it. Empty ones are not there.
+func checkNames(place string, pairs ...string) error {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			continue
+		}
+		if err := valid.Name(pairs[i], pairs[i+1]); err != nil {
+			return inError(place, err)
+		}
+	}
+	return nil
+}
+
 // Error is the error itself.
 func (e *InError) Error() string { return e.Err.Error() }
 
 // Unwrap is the error itself.
 func (e *InError) Unwrap() error { return e.Err }
 
-// list is all that there is, [] rather than null.
+// list makes an empty list one that is not nil: [] rather than null in JSON.
 func list[T any](all []T, err error) ([]T, error) {
 	if err != nil {
 		return nil, err

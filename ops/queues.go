@@ -7,7 +7,6 @@ import (
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/internal/words"
-	"github.com/stint-go/stint/store"
 )
 
 // QueueName is where a queue's name stands.
@@ -15,11 +14,11 @@ type QueueName struct {
 	Queue string `path:"queue" maxLength:"255"`
 }
 
-func (q QueueName) check() error {
-	if err := valid.Queue(q.Queue); err != nil {
-		return &InError{"path", err}
-	}
-	return nil
+func (q QueueName) check() error { return inError("path", valid.Queue(q.Queue)) }
+
+// said says what came of pausing and resuming it.
+func (q QueueName) said(c Changed, is, was string) string {
+	return "queue " + words.Visible(q.Queue) + " " + c.either(is, was)
 }
 
 // QueueWhy is a queue, and why something is done to it.
@@ -29,24 +28,15 @@ type QueueWhy struct {
 }
 
 // ListQueues lists the queues and counts their jobs.
-var ListQueues = declare(&Op[None, []store.QueueInfo]{
-	Decl: Decl{
-		Name: "queues list", Method: http.MethodGet, Path: "/queues", Summary: "List the queues with how many jobs are in each state",
-		Doc: "Those that have jobs, ended ones included, and those that are paused. Every job is counted.", Within: changeTime,
-	},
-	do: func(ctx context.Context, l *Local, _ *None) ([]store.QueueInfo, error) {
-		return list(l.Store.Queues(ctx))
-	},
-})
+var ListQueues = lists(Decl{
+	Name: "queues list", Path: "/queues", Summary: "List the queues with how many jobs are in each state",
+	Doc: "Those that have jobs, ended ones included, and those that are paused. Every job is counted.", Within: changeTime,
+}, Store.Queues)
 
 // ListPausedQueues lists the names of the paused queues.
-var ListPausedQueues = declare(&Op[None, []string]{
-	Decl: Decl{
-		Name: "queues list-paused", Method: http.MethodGet, Path: "/paused-queues", Summary: "List the names of the paused queues",
-		Doc: "Which costs next to nothing.",
-	},
-	do: func(ctx context.Context, l *Local, _ *None) ([]string, error) { return list(l.Store.Paused(ctx)) },
-})
+var ListPausedQueues = lists(Decl{
+	Name: "queues list-paused", Path: "/paused-queues", Summary: "List the names of the paused queues", Doc: "Which costs next to nothing.",
+}, Store.Paused)
 
 // PauseQueue lets nothing of a queue begin.
 var PauseQueue = declare(&Op[QueueWhy, Changed]{
@@ -57,9 +47,7 @@ var PauseQueue = declare(&Op[QueueWhy, Changed]{
 	do: func(ctx context.Context, l *Local, in *QueueWhy) (Changed, error) {
 		return changed(l.Store.Pause(ctx, in.Queue, l.who(ctx).Name, in.Body.Why))
 	},
-	said: func(in *QueueWhy, c Changed) string {
-		return "queue " + words.Visible(in.Queue) + " " + c.either("is paused", "was paused already")
-	},
+	said: func(in *QueueWhy, c Changed) string { return in.said(c, "is paused", "was paused already") },
 })
 
 // ResumeQueue lets the jobs of a paused queue begin again.
@@ -70,7 +58,5 @@ var ResumeQueue = declare(&Op[QueueName, Changed]{
 	do: func(ctx context.Context, l *Local, in *QueueName) (Changed, error) {
 		return changed(l.Store.Resume(ctx, in.Queue))
 	},
-	said: func(in *QueueName, c Changed) string {
-		return "queue " + words.Visible(in.Queue) + " " + c.either("is resumed", "was not paused")
-	},
+	said: func(in *QueueName, c Changed) string { return in.said(c, "is resumed", "was not paused") },
 })

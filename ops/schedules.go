@@ -31,6 +31,11 @@ func (s ScheduleName) check() error {
 	return nil
 }
 
+// said says what came of pausing and resuming it.
+func (s ScheduleName) said(c Changed, is, was string) string {
+	return "schedule " + words.Visible(s.Schedule) + " " + c.either(is, was)
+}
+
 // ScheduleWhy is a schedule, and why something is done to it.
 type ScheduleWhy struct {
 	ScheduleName
@@ -129,12 +134,7 @@ func ExactSchedule(s stint.Schedule) (ScheduleInput, error) {
 	}}, err
 }
 
-func (s ScheduleInput) check() error {
-	if err := valid.Name("schedule", s.Schedule); err != nil {
-		return &InError{"path", err}
-	}
-	return nil
-}
+func (s ScheduleInput) check() error { return inError("path", valid.Name("schedule", s.Schedule)) }
 
 // DeclareSchedule declares a schedule.
 var DeclareSchedule = declare(&Op[ScheduleInput, *store.ScheduleInfo]{
@@ -200,9 +200,7 @@ var PauseSchedule = declare(&Op[ScheduleWhy, Changed]{
 	do: func(ctx context.Context, l *Local, in *ScheduleWhy) (Changed, error) {
 		return changed(l.Store.PauseSchedule(ctx, in.Schedule, l.who(ctx).Name, in.Body.Why))
 	},
-	said: func(in *ScheduleWhy, c Changed) string {
-		return "schedule " + words.Visible(in.Schedule) + " " + c.either("is paused", "was paused already")
-	},
+	said: func(in *ScheduleWhy, c Changed) string { return in.said(c, "is paused", "was paused already") },
 })
 
 // ResumeSchedule lets a paused schedule fire again, and finds when it does next.
@@ -211,9 +209,7 @@ var ResumeSchedule = declare(&Op[ScheduleName, Changed]{
 	do: func(ctx context.Context, l *Local, in *ScheduleName) (Changed, error) {
 		return changed(view.ResumeSchedule(ctx, l.Store, in.Schedule))
 	},
-	said: func(in *ScheduleName, c Changed) string {
-		return "schedule " + words.Visible(in.Schedule) + " " + c.either("is resumed", "was not paused")
-	},
+	said: func(in *ScheduleName, c Changed) string { return in.said(c, "is resumed", "was not paused") },
 })
 
 // RunSchedule makes a job of a schedule now.

@@ -16,7 +16,6 @@ import (
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/internal/words"
-	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -146,48 +145,38 @@ const (
 	firstFew  = 10  // jobs that a dry run shows
 )
 
-// verb is what is done to jobs.
-type verb[A any] struct {
-	states []stint.State // of the jobs that a filter chooses which says none
-	do     func(ctx context.Context, ids []stint.ID, chosen bool) (map[stint.ID]A, error)
-}
-
-// to does it to the jobs that are meant.
-func to[A any](ctx context.Context, l *Local, s Selection, v verb[A]) (Done[A], error) {
+// to does something to the jobs that are meant. States are those of the jobs that a
+// filter without states chooses.
+func to[A any](ctx context.Context, l *Local, s Selection, states []stint.State, do func(ids []stint.ID, chosen bool) (map[stint.ID]A, error)) (Done[A], error) {
 	switch {
 	case len(s.IDs) > 0 && (s.Filter != nil || s.DryRun || s.Before != 0):
 		return Done[A]{}, valid.Invalid("ids", "ids and filters exclude each other")
 	case len(s.IDs) == 0 && s.Filter == nil:
 		return Done[A]{}, valid.Invalid("filter", "no jobs are named: give ids, or a filter; {} is every job")
-	case s.Filter == nil:
-		return toNamed(ctx, s.IDs, v)
+	case s.Filter == nil: // in one transaction: a request that failed can be sent again
+		answers, err := do(s.IDs, false)
+		if err != nil {
+			return Done[A]{}, err
+		}
+		return Done[A]{Answers: answers}, nil
 	}
 	f, err := l.filter(ctx, *s.Filter, "body.filter")
 	if err != nil {
 		return Done[A]{}, err
 	}
 	if len(f.States) == 0 {
-		f.States = v.states
+		f.States = states
 	}
 	f.Before, f.Limit = s.Before, cmp.Or(s.Limit, MostJobs)
 	if s.DryRun {
 		return tellChosen[A](ctx, l, f)
 	}
-	return toChosen(ctx, l, f, s.Each, v)
+	return toChosen(ctx, l, f, s.Each, do)
 }
 
-// toNamed does it in one transaction: a request that failed can be sent again.
-func toNamed[A any](ctx context.Context, ids []stint.ID, v verb[A]) (Done[A], error) {
-	answers, err := v.do(ctx, ids, false)
-	if err != nil {
-		return Done[A]{}, err
-	}
-	return Done[A]{Answers: answers}, nil
-}
-
-// toChosen does it in batches. What went wrong after the first is found again by
-// whoever goes on from there.
-func toChosen[A any](ctx context.Context, l *Local, f store.Filter, each bool, v verb[A]) (Done[A], error) {
+// toChosen does it in batches. After an error in a later batch the answer says what was
+// done before, and the next request finds the rest.
+func toChosen[A any](ctx context.Context, l *Local, f store.Filter, each bool, do func(ids []stint.ID, chosen bool) (map[stint.ID]A, error)) (Done[A], error) {
 	done := Done[A]{Counts: map[string]int{}}
 	if each {
 		done.Answers = map[stint.ID]A{}
@@ -196,7 +185,7 @@ func toChosen[A any](ctx context.Context, l *Local, f store.Filter, each bool, v
 	for ids, err := range store.FindEach(ctx, l.Store, f, batchSize) {
 		var got map[stint.ID]A
 		if err == nil {
-			got, err = v.do(ctx, ids, true)
+			got, err = do(ids, true)
 		}
 		switch {
 		case err != nil && n == 0:
@@ -284,14 +273,10 @@ var CancelJobs = declare(&Op[CancelInput, Done[stint.CancelStatus]]{
 			" A filter without states chooses among the jobs that have not ended.",
 	},
 	do: func(ctx context.Context, l *Local, in *CancelInput) (Done[stint.CancelStatus], error) {
-		return to(ctx, l, in.Body.Selection, verb[stint.CancelStatus]{
-			states: view.Cancellable,
-			do: func(ctx context.Context, ids []stint.ID, _ bool) (map[stint.ID]stint.CancelStatus, error) {
-				return l.Store.Cancel(ctx, ids, in.Body.Why.Why)
-			},
+		return to(ctx, l, in.Body.Selection, view.Cancellable, func(ids []stint.ID, _ bool) (map[stint.ID]stint.CancelStatus, error) {
+			return l.Store.Cancel(ctx, ids, in.Body.Why.Why)
 		})
 	},
-	said: func(_ *CancelInput, d Done[stint.CancelStatus]) string { return TallyText(d.Tally()) },
 })
 
 // CancelInput says which jobs to cancel, and why.
@@ -317,15 +302,11 @@ var RetryJobs = declare(&Op[RetryInput, Done[stint.RerunResult]]{
 		if err != nil {
 			return Done[stint.RerunResult]{}, err
 		}
-		return to(ctx, l, in.Body.Selection, verb[stint.RerunResult]{
-			states: view.Retriable,
-			do: func(ctx context.Context, ids []stint.ID, chosen bool) (map[stint.ID]stint.RerunResult, error) {
-				again.Once = chosen || in.Body.Once
-				return l.Store.Retry(ctx, ids, again)
-			},
+		return to(ctx, l, in.Body.Selection, view.Retriable, func(ids []stint.ID, chosen bool) (map[stint.ID]stint.RerunResult, error) {
+			again.Once = chosen || in.Body.Once
+			return l.Store.Retry(ctx, ids, again)
 		})
 	},
-	said: func(_ *RetryInput, d Done[stint.RerunResult]) string { return TallyText(d.Tally()) },
 })
 
 // RetryInput says which jobs to run again, and when.
@@ -348,15 +329,12 @@ func RetryOf(s Selection, again stint.RerunOptions) RetryInput {
 }
 
 func (r Retrying) again() (stint.RerunOptions, error) {
-	again := stint.RerunOptions{RunAt: r.RunAt}
-	if r.Delay != "" {
-		d, err := retry.ParseDuration(r.Delay)
-		if err != nil {
-			return again, valid.Invalid("delay", "%v", err)
-		}
-		again.Delay = d
+	delay, err := readDuration("delay", r.Delay)
+	again := stint.RerunOptions{RunAt: r.RunAt, Delay: delay}
+	if err == nil {
+		err = again.Check()
 	}
-	return again, again.Check()
+	return again, err
 }
 
 // DeleteJobs deletes jobs that have ended.
@@ -366,14 +344,10 @@ var DeleteJobs = declare(&Op[DeleteInput, Done[store.DeleteStatus]]{
 		Doc: "With all of their attempts. " + selectionDoc + " A filter without states chooses among the jobs that have ended.",
 	},
 	do: func(ctx context.Context, l *Local, in *DeleteInput) (Done[store.DeleteStatus], error) {
-		return to(ctx, l, in.Body, verb[store.DeleteStatus]{
-			states: view.Deletable,
-			do: func(ctx context.Context, ids []stint.ID, _ bool) (map[stint.ID]store.DeleteStatus, error) {
-				return l.Store.Delete(ctx, ids)
-			},
+		return to(ctx, l, in.Body, view.Deletable, func(ids []stint.ID, _ bool) (map[stint.ID]store.DeleteStatus, error) {
+			return l.Store.Delete(ctx, ids)
 		})
 	},
-	said: func(_ *DeleteInput, d Done[store.DeleteStatus]) string { return TallyText(d.Tally()) },
 })
 
 // DeleteInput says which jobs to delete.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/stint-go/stint/internal/named"
 )
 
 // ErrInvalid is what every error about a malformed policy wraps, whether it was
@@ -18,7 +18,6 @@ var ErrInvalid = errors.New("invalid retry policy")
 const (
 	maxParts = 100
 	maxDepth = 5
-	maxName  = 255
 )
 
 func invalid(bad string) error { return fmt.Errorf("%w: %s", ErrInvalid, bad) }
@@ -46,22 +45,6 @@ func checkWait(what string, d, least time.Duration) string {
 	return ""
 }
 
-// checkName guards what ends up in databases and terminals. Names are error
-// classes, which may be type names such as *fs.PathError, and function names.
-func checkName(what, name string) string {
-	switch {
-	case name == "":
-		return what + " is empty"
-	case len(name) > maxName:
-		return fmt.Sprintf("%s has %d bytes; the longest has %d", what, len(name), maxName)
-	case !utf8.ValidString(name):
-		return fmt.Sprintf("%s %q is not valid UTF-8", what, name)
-	case strings.ContainsFunc(name, unicode.IsControl):
-		return fmt.Sprintf("%s %q has a control character", what, name)
-	}
-	return ""
-}
-
 // opaque are types that tell nothing of an error: what makes errors of a text
 // or around another error gives this type to all of them, so a policy for one
 // of these classes would be about whatever happens to go wrong.
@@ -81,7 +64,7 @@ var opaque = map[string]string{
 
 // checkClass guards the classes that policies choose by.
 func checkClass(what, class string) string {
-	if bad := checkName(what, class); bad != "" {
+	if bad := named.Check(what, class); bad != "" {
 		return bad
 	}
 	if makes, ok := opaque[strings.TrimPrefix(class, "*")]; ok {
@@ -119,23 +102,15 @@ func (p Policy) weighed() Policy {
 
 func weigh(p Policy) (parts, depth int) {
 	parts = len(p.only.names()) + len(p.except.names())
-	inside := func(q Policy) {
-		n, d := weigh(q)
-		parts, depth = parts+1+n, max(depth, d)
-	}
-	for r := p.rule; r != nil; {
-		switch v := r.(type) {
-		case younger:
+	switch r := p.rule.(type) {
+	case timetable:
+		for range r.rows.all {
 			parts++
-			r = v.rest
-		case on:
-			inside(v.then)
-			r = v.rest
-		case otherwise:
-			inside(v.then)
-			r = nil
-		default:
-			r = nil
+		}
+	case byError:
+		for c := range r.cases.all {
+			n, d := weigh(c.then)
+			parts, depth = parts+1+n, max(depth, d)
 		}
 	}
 	return parts, depth + 1

@@ -28,9 +28,7 @@ func Timetable(rows ...Row) Policy {
 			{Younger: 24 * time.Hour, Wait: time.Hour},
 		}
 	}
-	// Built from its end, since each row holds the ones after it.
-	var r rule = none{}
-	for i, row := range slices.Backward(rows) {
+	for i, row := range rows {
 		bad := cmp.Or(checkWait("younger", row.Younger, 1), checkWait("wait", row.Wait, 1))
 		switch {
 		case bad != "":
@@ -43,23 +41,22 @@ func Timetable(rows ...Row) Policy {
 		if bad != "" {
 			return Policy{bad: fmt.Sprintf("timetable: rows[%d]: %s", i, bad)}
 		}
-		r = younger{row, r}
 	}
-	return Policy{rule: r}.weighed()
+	return Policy{rule: timetable{chainOf(rows)}}.weighed()
 }
 
 // Case pairs a class of errors with the policy for it; see [ByError].
 type Case struct {
-	class string
-	then  Policy
-	rest  bool // Otherwise
+	class     string
+	then      Policy
+	otherwise bool
 }
 
 // On is the case of errors that have the class.
 func On(class string, then Policy) Case { return Case{class: class, then: then} }
 
 // Otherwise is the case of errors that no other case matched. It comes last.
-func Otherwise(then Policy) Case { return Case{then: then, rest: true} }
+func Otherwise(then Policy) Case { return Case{then: then, otherwise: true} }
 
 // ByError lets the error choose the policy: the first case that matches
 // decides, whatever it says. An error that none matches is final, for
@@ -71,23 +68,19 @@ func ByError(cases ...Case) Policy {
 	if len(cases) == 0 {
 		return Policy{bad: "by_error: it has no cases"}
 	}
-	var r rule = unmatched{}
-	for i, c := range slices.Backward(cases) {
-		last := i == len(cases)-1
-		switch bad := checkClass("class", c.class); {
-		case c.then.bad != "":
-			return Policy{bad: fmt.Sprintf("by_error: cases[%d]: %s", i, c.then.bad)}
-		case c.rest && last && i > 0:
-			r = otherwise{c.then}
-		case c.rest:
-			return Policy{bad: "by_error: otherwise stands after one or more cases with a class, at the end"}
+	for i, c := range cases {
+		bad := c.then.bad
+		if bad == "" && !c.otherwise {
+			bad = checkClass("class", c.class)
+		}
+		switch {
 		case bad != "":
 			return Policy{bad: fmt.Sprintf("by_error: cases[%d]: %s", i, bad)}
-		default:
-			r = on{c.class, c.then, r}
+		case c.otherwise && (i == 0 || i < len(cases)-1):
+			return Policy{bad: "by_error: otherwise stands after one or more cases with a class, at the end"}
 		}
 	}
-	return Policy{rule: r}.weighed()
+	return Policy{rule: byError{chainOf(cases)}}.weighed()
 }
 
 // Only returns the policy for errors that have at least one of the classes;
@@ -173,31 +166,10 @@ func (p Policy) threshold() (n int, ok bool) {
 	if p.faulty > 0 {
 		return p.faulty, true
 	}
-	switch r := p.which().(type) {
-	case on:
-		return mostPatient(r)
-	default:
-		return r.retries()
+	if r, ok := p.which().(byError); ok {
+		return r.most(Policy.threshold)
 	}
-}
-
-func mostPatient(r rule) (n int, ok bool) {
-	for {
-		var m int
-		switch v := r.(type) {
-		case on:
-			m, ok = v.then.threshold()
-			r = v.rest
-		case otherwise:
-			m, ok = v.then.threshold()
-			return max(n, m), ok
-		default: // unmatched: final at once
-			return n, true
-		}
-		if n = max(n, m); !ok {
-			return 0, false
-		}
-	}
+	return p.Retries()
 }
 
 // refused notes a mistake, unless there was one before it: the first is the

@@ -2,7 +2,6 @@ package retry
 
 import (
 	"errors"
-	"slices"
 	"time"
 )
 
@@ -65,8 +64,6 @@ func (f Failure) Age() time.Duration {
 }
 
 func (f Failure) count() int { return max(f.Charged, 1) }
-
-func (f Failure) has(class string) bool { return slices.Contains(f.Classes, class) }
 
 // Decision is a policy's answer: run again after a wait, or final for a reason.
 // The zero Decision is final; [Again] and [Final] make others.
@@ -135,14 +132,31 @@ func (p Policy) decide(f Failure, a ask) (Decision, error) {
 	return p.judge(f, a)
 }
 
-// lose judges a lost attempt. Which case of ByError a loss would belong to
-// nobody knows, so the most generous counts.
+// lose judges a lost attempt. Of the cases of ByError the most generous counts, since a
+// loss has no class.
 func (p Policy) lose(f Failure) Decision {
 	n, bounded := p.Retries()
-	if bounded && f.count() > n && !ignoresLosses(p.which()) {
+	if bounded && f.count() > n && !p.ignoresLosses() {
 		return Final(ReasonExhausted)
 	}
 	return Again(0)
+}
+
+// ignoresLosses reports whether the policy is None in every branch. Such a policy has
+// no attempts for losses to count among.
+func (p Policy) ignoresLosses() bool {
+	switch r := p.which().(type) {
+	case none:
+		return true
+	case byError:
+		for c := range r.cases.all {
+			if !c.then.ignoresLosses() {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 // judge asks the rule about an error, and modifies its answer.
@@ -167,8 +181,7 @@ func (p Policy) judge(f Failure, a ask) (Decision, error) {
 	return d, nil
 }
 
-// chance keeps a caller's mistake in Rand, NaN too, from becoming a wait that
-// nobody asked for.
+// chance keeps a mistake in Rand, also NaN, from becoming a wrong wait.
 func chance(r float64) float64 {
 	if r >= 0 && r < 1 {
 		return r

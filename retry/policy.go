@@ -53,6 +53,8 @@ import (
 	"cmp"
 	"math"
 	"time"
+
+	"github.com/stint-go/stint/internal/named"
 )
 
 // Limits of what a policy may say.
@@ -142,7 +144,7 @@ func ExponentialWithin(total, first time.Duration) Policy {
 // Function asks the function registered under name in the process that judges
 // (see [Registry]): functions cannot be stored, their names can.
 func Function(name string) Policy {
-	if bad := checkName("name", name); bad != "" {
+	if bad := named.Check("name", name); bad != "" {
 		return Policy{bad: "function: " + bad}
 	}
 	return Policy{rule: function{name}}

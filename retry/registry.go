@@ -65,19 +65,9 @@ func When(retriable func(cause error) bool, wait func(n int) time.Duration) Func
 // also on a nil one.
 type Registry struct{ funcs named.Funcs[Func] }
 
-// Register makes fn answer for policies made by Function(name). A name is taken
-// once: which of two functions decides must not depend on the order of imports.
+// Register makes fn answer for policies made by Function(name). A name is taken once.
 func (r *Registry) Register(name string, fn Func) error {
-	if bad := checkName("name", name); bad != "" {
-		return fmt.Errorf("register retry function: %s", bad)
-	}
-	if fn == nil {
-		return fmt.Errorf("register retry function %q: it is nil", name)
-	}
-	if err := r.funcs.Add(name, fn); err != nil {
-		return fmt.Errorf("register retry function %w", err)
-	}
-	return nil
+	return r.funcs.Register("retry function", name, named.Check("name", name), fn, fn == nil)
 }
 
 // Names lists the functions by name.
@@ -141,7 +131,7 @@ func tidy(d Decision, f Failure) Decision {
 	if d.Queue == "" {
 		return d
 	}
-	if bad := checkName("queue", d.Queue); bad != "" {
+	if bad := named.Check("queue", d.Queue); bad != "" {
 		d.Queue, d.Note = "", clean("it stays in its queue: "+bad)
 	}
 	return d
@@ -149,7 +139,7 @@ func tidy(d Decision, f Failure) Decision {
 
 // clean cuts a text of unknown origin to the length of a name, on one line.
 func clean(s string) string {
-	s = strings.ToValidUTF8(s[:min(len(s), maxName)], "")
+	s = strings.ToValidUTF8(s[:min(len(s), named.MaxName)], "")
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '

@@ -1,19 +1,17 @@
 package retry
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// rule is what a policy says before it is modified. Rules are comparable
-// values: what would be a list is a chain, each link holding the rest, so that
-// == compares two policies whole.
+// rule is what a policy says before it is modified. Rules are comparable values, so
+// that == compares two policies whole.
 type rule interface {
-	// judge decides about an error. The functions it may need are asked.
+	// judge decides about an error. It asks for the decisions of functions.
 	judge(Failure, ask) (Decision, error)
 	// retries is what Policy.Retries says for this rule.
 	retries() (n int, bounded bool)
-	// wire fills in the JSON form.
-	wire(*wire)
-	// text is the form for the command line, or empty where there is none.
-	text() string
 }
 
 // ask answers for the function of that name, or with ErrUnknownFunc.
@@ -33,24 +31,31 @@ type (
 		n     int
 		first time.Duration
 	}
-	function struct{ name string }
-
-	// younger is the first row of a timetable; rest is the next one, or none.
-	younger struct {
-		row  Row
-		rest rule
-	}
-
-	// on is the first case of ByError; rest is the next one, otherwise, or
-	// unmatched.
-	on struct {
-		class string
-		then  Policy
-		rest  rule
-	}
-	otherwise struct{ then Policy }
-	unmatched struct{}
+	timetable struct{ rows chain[Row] }
+	byError   struct{ cases chain[Case] }
+	function  struct{ name string }
 )
+
+// chain is a list that == compares whole. It has at least one element.
+type chain[T comparable] struct {
+	first T
+	rest  any // a chain[T], or nil
+}
+
+func chainOf[T comparable](list []T) (c chain[T]) {
+	var rest any
+	for _, v := range slices.Backward(list) {
+		c = chain[T]{v, rest}
+		rest = c
+	}
+	return c
+}
+
+func (c chain[T]) all(yield func(T) bool) {
+	for ok := true; ok && yield(c.first); {
+		c, ok = c.rest.(chain[T])
+	}
+}
 
 func (none) judge(Failure, ask) (Decision, error) { return Final(ReasonNoRetries), nil }
 func (none) retries() (int, bool)                 { return 0, true }
@@ -79,52 +84,74 @@ func (r exponential) judge(f Failure, _ ask) (Decision, error) {
 }
 func (r exponential) retries() (int, bool) { return r.n, true }
 
-func (r younger) judge(f Failure, a ask) (Decision, error) {
-	if f.Age() < r.row.Younger {
-		return Again(r.row.Wait), nil
+func (r timetable) judge(f Failure, _ ask) (Decision, error) {
+	for row := range r.rows.all {
+		if f.Age() < row.Younger {
+			return Again(row.Wait), nil
+		}
 	}
-	if _, over := r.rest.(none); over {
-		return Final(ReasonNoDate), nil // there were retries, for as long as the rows go
-	}
-	return r.rest.judge(f, a)
+	return Final(ReasonNoDate), nil // there were retries, for as long as the rows go
 }
-func (younger) retries() (int, bool) { return 0, false }
+func (timetable) retries() (int, bool) { return 0, false }
 
-func (r on) judge(f Failure, a ask) (Decision, error) {
-	if f.has(r.class) {
-		return r.then.judge(f, a)
+func (r byError) judge(f Failure, a ask) (Decision, error) {
+	for c := range r.cases.all {
+		if c.otherwise || slices.Contains(f.Classes, c.class) {
+			return c.then.judge(f, a)
+		}
 	}
-	return r.rest.judge(f, a)
+	return Final(ReasonNotRetriable), nil
 }
+func (r byError) retries() (int, bool) { return r.most(Policy.Retries) }
 
-func (r on) retries() (int, bool) {
-	n, bounded := r.then.Retries()
-	m, too := r.rest.retries()
-	if bounded && too {
-		return max(n, m), true
+// most is the largest number that the policies of the cases have, if each has one.
+func (r byError) most(of func(Policy) (int, bool)) (most int, ok bool) {
+	for c := range r.cases.all {
+		n, ok := of(c.then)
+		if !ok {
+			return 0, false
+		}
+		most = max(most, n)
 	}
-	return 0, false
+	return most, true
 }
-
-func (r otherwise) judge(f Failure, a ask) (Decision, error) { return r.then.judge(f, a) }
-func (r otherwise) retries() (int, bool)                     { return r.then.Retries() }
-
-func (unmatched) judge(Failure, ask) (Decision, error) { return Final(ReasonNotRetriable), nil }
-func (unmatched) retries() (int, bool)                 { return 0, true }
 
 func (r function) judge(f Failure, a ask) (Decision, error) { return a(r.name, f) }
 func (function) retries() (int, bool)                       { return 0, false }
 
-// ignoresLosses reports whether a rule is None in every branch. Such a rule has
-// no attempts for losses to count among.
-func ignoresLosses(r rule) bool {
-	switch r := r.(type) {
-	case none, unmatched:
-		return true
-	case on:
-		return ignoresLosses(r.then.which()) && ignoresLosses(r.rest)
-	case otherwise:
-		return ignoresLosses(r.then.which())
+// Last reports whether a failure that happened now would be final whatever its
+// error: no retry is left, or no time. It looks at Charged, Due and Now. False
+// promises nothing: the error may be one that the policy does not retry, or
+// that forbids it, and a function may decide as it likes.
+func (p Policy) Last(f Failure) bool {
+	if p.bad != "" {
+		p = Default()
 	}
-	return false
+	_, again := p.soonest(f)
+	return !again
+}
+
+// soonest is the shortest wait that any error can lead to.
+func (p Policy) soonest(f Failure) (wait time.Duration, again bool) {
+	switch r := p.which().(type) {
+	case byError:
+		for c := range r.cases.all {
+			if other, too := c.then.soonest(f); too && (!again || other < wait) {
+				wait, again = other, true
+			}
+		}
+	case function:
+		again = true
+	default:
+		d, _ := r.judge(f, nil)
+		wait, again = d.Wait, d.Retry
+	}
+	if !again {
+		return 0, false
+	}
+	if p.max > 0 {
+		wait = min(wait, p.max)
+	}
+	wait -= min(time.Duration(float64(wait)*p.jitter), wait)
+	return wait, p.deadline == 0 || wait <= p.deadline-f.Age()
 }

@@ -2,10 +2,14 @@ package retry
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/stint-go/stint/internal/words"
 )
 
 // Parse reads a policy as it is written on a command line:
@@ -39,161 +43,187 @@ func Parse(text string) (Policy, error) {
 	return p, nil
 }
 
+// MarshalText writes the same as String, for flags and configuration files.
+func (p Policy) MarshalText() ([]byte, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	return []byte(p.String()), nil
+}
+
+// UnmarshalText is Parse, for flags and configuration files.
+func (p *Policy) UnmarshalText(text []byte) error {
+	q, err := Parse(string(text))
+	if err != nil {
+		return err
+	}
+	*p = q
+	return nil
+}
+
+// String returns the text form of Parse where there is one, which is so unless
+// the policy is by_error or a name has one of the characters that separate, and
+// else the JSON form. Parse reads both, so nothing is lost: for a policy without
+// mistake, Parse(p.String()) == p.
+func (p Policy) String() string {
+	if p.bad != "" {
+		return "invalid (" + p.bad + ")"
+	}
+	w := p.wire()
+	if len(w.Cases) > 0 || strings.Contains(w.Name, ",") || strings.ContainsAny(string(p.only+p.except), ",|") {
+		b, err := json.Marshal(w)
+		if err != nil {
+			return err.Error() // cannot happen: a wire is text and finite numbers
+		}
+		return string(b)
+	}
+	return w.text()
+}
+
+// text writes a policy without cases, whose names have no separators.
+func (w *wire) text() string {
+	rule := []string{w.Policy}
+	if w.Retries != nil {
+		rule = append(rule, strconv.Itoa(*w.Retries))
+	}
+	for _, arg := range []string{w.Wait, w.First, w.Name} {
+		if arg != "" {
+			rule = append(rule, arg)
+		}
+	}
+	var options []string
+	for i, row := range w.Rows {
+		if text := row.Younger + "=" + row.Wait; i == 0 {
+			rule = append(rule, text)
+		} else {
+			options = append(options, text)
+		}
+	}
+	add := func(key, value, empty string) {
+		if value != empty {
+			options = append(options, key+"="+value)
+		}
+	}
+	add("only", strings.Join(w.Only, "|"), "")
+	add("except", strings.Join(w.Except, "|"), "")
+	add("jitter", strconv.FormatFloat(w.Jitter, 'g', -1, 64), "0")
+	add("max", w.Max, "")
+	add("deadline", w.Deadline, "")
+	add("faulty", strconv.Itoa(w.Faulty), "0")
+	return strings.Join(append([]string{strings.Join(rule, ":")}, options...), ",")
+}
+
+// texts are the values of a policy that is written as text, by the names of their
+// fields in JSON.
+type texts struct {
+	values map[string]string
+	table  []string // the rows of a timetable
+	bad    string   // the first mistake
+}
+
 // parseText reads the text form. A mistake is in the policy, with the text
 // that has it.
 func parseText(text string) Policy {
-	items := strings.Split(text, ",")
+	t := texts{values: map[string]string{}}
+	f := t.read(strings.Split(text, ","))
+	if t.bad == "" {
+		// If reading fails, the policy's own mistake is about a value that is not in the text.
+		p := modify(f.build(&t), &t)
+		if t.bad = cmp.Or(t.bad, p.bad); t.bad == "" {
+			return p
+		}
+	}
+	return Policy{bad: fmt.Sprintf("%q: %s", text, t.bad)}
+}
+
+// read finds the form of a policy, and splits what follows the name and the options.
+func (t *texts) read(items []string) *form {
 	name, args, hasArgs := strings.Cut(items[0], ":")
-	options := items[1:]
-	var p Policy
-	if name == "timetable" {
-		// A row starts with a digit and an option with a letter.
-		var rows []string
-		if hasArgs {
-			rows = append(rows, args)
-		}
-		for len(options) > 0 && options[0] != "" && '0' <= options[0][0] && options[0][0] <= '9' {
-			rows, options = append(rows, options[0]), options[1:]
-		}
-		p = parseTimetable(rows)
-	} else {
-		p = parseRule(name, args, hasArgs)
-	}
-	seen := make(map[string]bool)
-	for _, option := range options {
-		if p.bad != "" {
-			break
-		}
-		key, value, _ := strings.Cut(option, "=")
-		if p = p.parseOption(key, value); seen[key] {
-			p = p.refused(key + " is given twice")
-		}
-		seen[key] = true
-	}
-	if p.bad != "" {
-		p.bad = fmt.Sprintf("%q: %s", text, p.bad)
-	}
-	return p
-}
-
-// forms say how each policy is written, for hints.
-var forms = map[string]string{
-	"none":               "none",
-	"default":            "default",
-	"fixed":              "fixed:2:1s",
-	"forever":            "forever:30s",
-	"exponential":        "exponential:10:1m",
-	"exponential-within": "exponential-within:1025s:1s",
-	"function":           "function:name",
-}
-
-func parseRule(name, args string, hasArgs bool) Policy {
-	if forms[name] == "" {
-		return Policy{bad: fmt.Sprintf("there is no policy %q; there are none, default, fixed, forever, exponential, "+
-			"exponential-within, timetable and function", name)}
-	}
-	if name == "function" {
-		return Function(args) // the name may contain colons
+	f, options := formOf(name), items[1:]
+	if f == nil || !f.inText {
+		t.fail("there is no policy %q; there are %s", name, formNames(func(f form) bool { return f.inText }))
+		return nil
 	}
 	var parts []string
-	if hasArgs {
-		parts = strings.Split(args, ":")
+	if hasArgs || name == "function" {
+		parts = []string{args} // the name of a function may contain colons
 	}
-	if len(parts) != strings.Count(forms[name], ":") {
-		return Policy{bad: "write it as " + forms[name]}
-	}
-	var r reader
-	var p Policy
-	switch name {
-	case "none":
-		p = None()
-	case "fixed":
-		p = Fixed(r.number(parts[0]), r.duration(parts[1]))
-	case "forever":
-		p = Forever(r.duration(parts[0]))
-	case "exponential":
-		p = Exponential(r.number(parts[0]), r.duration(parts[1]))
-	case "exponential-within":
-		p = ExponentialWithin(r.duration(parts[0]), r.duration(parts[1]))
-	}
-	return r.or(p)
-}
-
-func parseTimetable(items []string) Policy {
-	var r reader
-	rows := make([]Row, len(items))
-	for i, item := range items {
-		younger, wait, ok := strings.Cut(item, "=")
-		if !ok {
-			return Policy{bad: fmt.Sprintf("row %q has no wait; write it as 5m=1m: while younger than 5m, wait 1m", item)}
+	switch {
+	case name == "timetable":
+		// A row starts with a digit and an option with a letter.
+		for t.table = parts; len(options) > 0 && options[0] != "" && '0' <= options[0][0] && options[0][0] <= '9'; {
+			t.table, options = append(t.table, options[0]), options[1:]
 		}
-		rows[i] = Row{Younger: r.duration(younger), Wait: r.duration(wait)}
-	}
-	return r.or(Timetable(rows...))
-}
-
-func (p Policy) parseOption(key, value string) Policy {
-	var r reader
-	switch key {
-	case "jitter":
-		p = p.Jitter(r.fraction(value))
-	case "max":
-		p = p.MaxDelay(r.duration(value))
-	case "deadline":
-		p = p.Deadline(r.duration(value))
-	case "faulty":
-		p = p.Faulty(r.attempts(value))
-	case "only":
-		p = p.Only(strings.Split(value, "|")...)
-	case "except":
-		p = p.Except(strings.Split(value, "|")...)
+	case len(f.args) > 1:
+		parts = strings.Split(args, ":")
+		fallthrough
 	default:
-		return p.refused(fmt.Sprintf("there is no option %q; there are jitter, max, deadline, faulty, only and except", key))
+		if len(parts) != len(f.args) {
+			t.fail("write it as %s", f.example)
+			return nil
+		}
+		for i, part := range parts {
+			t.values[f.args[i]] = part
+		}
 	}
-	return r.or(p)
-}
-
-// reader reads values and keeps the first mistake, so that a policy is one
-// expression.
-type reader struct{ bad string }
-
-func (r *reader) number(s string) int {
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		r.bad = cmp.Or(r.bad, fmt.Sprintf("retries %q is not a whole number up to %d", s, MaxRetries))
-	}
-	return n
-}
-
-func (r *reader) attempts(s string) int {
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		r.bad = cmp.Or(r.bad, fmt.Sprintf("faulty %q is not a number of attempts; write for example faulty=3", s))
-	}
-	return n
-}
-
-func (r *reader) fraction(s string) float64 {
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		r.bad = cmp.Or(r.bad, fmt.Sprintf("%q is not a fraction; write for example 0.1", s))
+	for _, option := range options {
+		key, value, _ := strings.Cut(option, "=")
+		if !slices.Contains(modifiers, key) {
+			t.fail("there is no option %q; there are %s", key, words.Listed(modifiers))
+		} else if t.has(key) {
+			t.fail("%s is given twice", key)
+		}
+		t.values[key] = value
 	}
 	return f
 }
 
-func (r *reader) duration(s string) time.Duration {
-	d, err := ParseDuration(s)
+func (t *texts) fail(format string, args ...any) {
+	if t.bad == "" {
+		t.bad = fmt.Sprintf(format, args...)
+	}
+}
+
+func (t *texts) has(key string) bool             { _, ok := t.values[key]; return ok }
+func (t *texts) name(key string) string          { return t.values[key] }
+func (t *texts) names(key string) []string       { return strings.Split(t.values[key], "|") }
+func (t *texts) cases() []Case                   { return nil }
+func (t *texts) duration(k string) time.Duration { return t.toDuration(t.values[k]) }
+
+func (t *texts) number(key string) int {
+	n, err := strconv.Atoi(t.values[key])
+	switch {
+	case err != nil && key == "faulty":
+		t.fail("faulty %q is not a number of attempts; write for example faulty=3", t.values[key])
+	case err != nil:
+		t.fail("%s %q is not a whole number up to %d", key, t.values[key], MaxRetries)
+	}
+	return n
+}
+
+func (t *texts) fraction(key string) float64 {
+	f, err := strconv.ParseFloat(t.values[key], 64)
 	if err != nil {
-		r.bad = cmp.Or(r.bad, err.Error())
+		t.fail("%q is not a fraction; write for example 0.1", t.values[key])
+	}
+	return f
+}
+
+func (t *texts) toDuration(text string) time.Duration {
+	d, err := ParseDuration(text)
+	if err != nil {
+		t.fail("%v", err)
 	}
 	return d
 }
 
-// or returns the policy that was built from what was read, unless reading
-// failed: then the policy's own complaint is about a value nobody wrote.
-func (r *reader) or(p Policy) Policy {
-	if r.bad != "" {
-		p.bad = r.bad
+func (t *texts) rows() (rows []Row) {
+	for _, item := range t.table {
+		younger, wait, ok := strings.Cut(item, "=")
+		if !ok {
+			t.fail("row %q has no wait; write it as 5m=1m: while younger than 5m, wait 1m", item)
+		}
+		rows = append(rows, Row{Younger: t.toDuration(younger), Wait: t.toDuration(wait)})
 	}
-	return p
+	return rows
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -10,6 +11,20 @@ import (
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/retry"
 )
+
+// Result is what an engine knows about an attempt when it is over, before
+// anybody decided what follows.
+type Result struct {
+	Outcome stint.Outcome
+	Err     error           // the handler's error, for failed and lost
+	Result  json.RawMessage // what it returned; nil for nothing
+	Took    time.Duration   // how long it ran, for policies that look at that; 0 when it never began
+	Snooze  time.Duration   // how long, for snoozed
+	Part    Part            // the lane's part to go back to, for returned
+	Suspect int             // the suspicion that the entry is under from now on, for returned and lost
+	Note    string          // the reason that people read, where the outcome alone does not say it
+	Stack   string          // where a panic happened, if Err does not tell
+}
 
 // Conclude decides what one ending means: the execution to write and, unless
 // it is the last, its successor. It is pure: equal arguments give equal

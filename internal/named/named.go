@@ -1,15 +1,35 @@
 // Package named keeps a process's functions under the names that data call them by.
-//
-// It is one package because retry policies and recurrences, which know nothing
-// of each other, both leave to code what no data can say.
+// Retry policies and recurrences, which do not know each other, share it.
 package named
 
 import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
+
+// MaxName is the length of the longest name, in bytes.
+const MaxName = 255
+
+// Check returns the problem of a name that ends up in databases and terminals, as a text
+// that begins with what it is the name of; nothing when it is right.
+func Check(what, name string) string {
+	switch {
+	case name == "":
+		return what + " is empty"
+	case len(name) > MaxName:
+		return fmt.Sprintf("%s has %d bytes; the longest has %d", what, len(name), MaxName)
+	case !utf8.ValidString(name):
+		return fmt.Sprintf("%s %q is not valid UTF-8", what, name)
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return fmt.Sprintf("%s %q has a control character", what, name)
+	}
+	return ""
+}
 
 // Funcs are functions by name. The zero Funcs is empty and ready, and all methods may be
 // called concurrently.
@@ -18,13 +38,19 @@ type Funcs[F any] struct {
 	byName map[string]F
 }
 
-// Add keeps fn under a name. A name is taken once: which of two functions answers
-// must not depend on the order of imports.
-func (f *Funcs[F]) Add(name string, fn F) error {
+// Register keeps fn under a name. Bad is the problem of the name, if it has one. A name
+// is taken once: which of two functions answers must not depend on the order of imports.
+func (f *Funcs[F]) Register(what, name, bad string, fn F, isNil bool) error {
+	switch {
+	case bad != "":
+		return fmt.Errorf("register %s: %s", what, bad)
+	case isNil:
+		return fmt.Errorf("register %s %q: it is nil", what, name)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, taken := f.byName[name]; taken {
-		return fmt.Errorf("%q: it is registered already", name)
+		return fmt.Errorf("register %s %q: it is registered already", what, name)
 	}
 	if f.byName == nil {
 		f.byName = make(map[string]F)

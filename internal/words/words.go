@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/internal/duration"
 )
 
 // Visible shows control characters instead of sending them anywhere: names and
@@ -49,7 +49,7 @@ func Ago(t, now time.Time) string {
 func Rough(d time.Duration) string {
 	for _, unit := range []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second} {
 		if d >= 10*unit {
-			return retry.FormatDuration(d.Truncate(unit))
+			return duration.Format(d.Truncate(unit))
 		}
 	}
 	return d.Round(100 * time.Millisecond).String()

@@ -44,8 +44,7 @@ var ranks = map[string]int{
 
 	"store": 2,
 
-	".":              1,
-	"internal/words": 1,
+	".": 1,
 
 	"retry":                       0,
 	"cron":                        0,
@@ -57,11 +56,13 @@ var ranks = map[string]int{
 	"internal/proof/*":            0,
 	"internal/proof/pgtest/fetch": 0,
 
-	"internal/duration": -1,
-	"internal/named":    -1,
-	"internal/sample":   -1,
-	"internal/valid":    -1,
-	"internal/wire":     -1,
+	"internal/named":  -1,
+	"internal/sample": -1,
+	"internal/valid":  -1,
+	"internal/wire":   -1,
+	"internal/words":  -1,
+
+	"internal/duration": -2,
 }
 
 // owners are packages that may import one package of their own rank, because they are a part of it.

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"net/url"
 	"reflect"
 	"strconv"
@@ -9,6 +10,87 @@ import (
 
 	"github.com/stint-go/stint/internal/valid"
 )
+
+// Request is an input as it is sent to an API.
+type Request struct {
+	Path  string // below the prefix of the API
+	Query url.Values
+	Body  any // nil for none
+
+	names []string       // in the path
+	said  map[string]any // in the query
+}
+
+// RequestOf is the request by which an operation is asked for; in is a pointer to its
+// input. The error says that nothing can have the name which the path would have.
+func RequestOf(op Operation, in any) (Request, error) {
+	if err := Check(in); err != nil {
+		return Request{}, err
+	}
+	r := newRequest(in)
+	r.Path, r.Query = op.Describe().Path, url.Values{}
+	for _, name := range r.names {
+		before, rest, _ := strings.Cut(r.Path, "{")
+		_, after, _ := strings.Cut(rest, "}")
+		r.Path = before + Segment(name) + after
+	}
+	for name, value := range r.said {
+		r.Query.Set(name, text(value))
+	}
+	return r, nil
+}
+
+func newRequest(in any) Request {
+	r := Request{said: map[string]any{}}
+	r.read(reflect.ValueOf(in).Elem())
+	return r
+}
+
+func (r *Request) read(v reflect.Value) {
+	for i := range v.NumField() {
+		field, value := v.Type().Field(i), v.Field(i)
+		switch name := field.Tag.Get("query"); {
+		case field.Name == "Body":
+			r.Body = value.Interface()
+		case field.Tag.Get("path") != "":
+			r.names = append(r.names, fmt.Sprint(value.Interface()))
+		case name != "" && !value.IsZero():
+			r.said[name] = value.Interface()
+		case field.Anonymous:
+			r.read(value)
+		}
+	}
+}
+
+// text is a value of a query.
+func text(value any) string {
+	switch v := value.(type) {
+	case time.Time:
+		return v.Format(time.RFC3339Nano)
+	case []string:
+		return strings.Join(v, ",")
+	}
+	return fmt.Sprint(value)
+}
+
+// Segment escapes a name for a path, also one of dots alone, which would be the way up.
+func Segment(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
+}
+
+// checked is an input that knows what can never be right of its names.
+type checked interface{ check() error }
+
+// Check finds what can never be right of the names in an input, given by a pointer.
+func Check(in any) error {
+	if c, ok := in.(checked); ok {
+		return c.check()
+	}
+	return nil
+}
 
 // Fill fills in an input, given by a pointer, from a form or a query. The names of the
 // fields are those of a request: of its query, and of the members of its body. Name is
@@ -51,13 +133,7 @@ func (f *filler) fill(v reflect.Value, body bool) error {
 			err = set(value, name, []string{f.name})
 			f.name = ""
 		case name != "":
-			var said []string
-			for _, text := range f.form[name] {
-				if text = strings.TrimSpace(text); text != "" {
-					said = append(said, text)
-				}
-			}
-			if len(said) > 0 {
+			if said := trimmed(f.form[name]); len(said) > 0 {
 				err = set(value, name, said)
 			}
 		case field.Anonymous:
@@ -68,6 +144,16 @@ func (f *filler) fill(v reflect.Value, body bool) error {
 		}
 	}
 	return nil
+}
+
+// trimmed are the texts without space around them, and without empty ones.
+func trimmed(texts []string) (said []string) {
+	for _, text := range texts {
+		if text = strings.TrimSpace(text); text != "" {
+			said = append(said, text)
+		}
+	}
+	return said
 }
 
 // set gives a field a value: the first of the texts, or of a list all of them.
@@ -82,6 +168,12 @@ func set(v reflect.Value, name string, texts []string) error {
 		return nil
 	}
 	switch v.Kind() {
+	case reflect.Pointer:
+		if v.Type().Elem().Kind() != reflect.Int {
+			return valid.Invalid(name, "a form cannot say it")
+		}
+		v.Set(reflect.New(v.Type().Elem()))
+		return set(v.Elem(), name, texts)
 	case reflect.String:
 		v.SetString(text)
 	case reflect.Bool:

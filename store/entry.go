@@ -4,7 +4,27 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint"
 )
+
+// Position is a place in the log of ready work. A job has one for each time
+// that it became ready; the first of a job that was ready at once is its ID.
+type Position int64
+
+// Entry is one appearance of a job in the log of ready work: what an engine
+// gets when it claims.
+type Entry struct {
+	stint.Job
+	Pos     Position
+	Ready   time.Time // when this entry became ready, by the store's clock
+	Suspect int       // how closely to watch it, since engines died with it in hand
+
+	// Cancelled says that somebody cancelled the job: it is not to be begun.
+	Cancelled bool
+}
 
 // Lane is the unit that claims proceed along: one queue at one priority, and
 // the part of it that tells new work from work that came back.
@@ -45,4 +65,24 @@ func LaneOf(queue string, priority int, part Part, kind string) Lane {
 	sum := sha256.Sum256([]byte(text))
 	id := LaneID(binary.BigEndian.Uint64(sum[:8]) >> 1)
 	return Lane{ID: id, Queue: queue, Priority: priority, Part: part, Kind: kind}
+}
+
+// Correlate gives entries that say no correlation id that of their own job, for
+// stores. The ids share the memory of one text: one that somebody keeps, keeps
+// some bytes for each of the others.
+func Correlate(entries []Entry) {
+	var text strings.Builder
+	var room [20]byte
+	for i := range entries {
+		if entries[i].Correlation == "" {
+			text.Write(strconv.AppendInt(room[:0], int64(entries[i].ID), 10))
+		}
+	}
+	left := text.String()
+	for i := range entries {
+		if e := &entries[i]; e.Correlation == "" {
+			n := len(strconv.AppendInt(room[:0], int64(e.ID), 10))
+			e.Correlation, left = left[:n], left[n:]
+		}
+	}
 }
