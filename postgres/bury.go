@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint/store"
 )
@@ -236,8 +235,7 @@ func lockEngine(ctx context.Context, tx pgx.Tx, engine store.EngineID) error {
 
 func (s *Store) fetchIn(ctx context.Context, tx pgx.Tx, at []store.Position) ([]store.Entry, error) {
 	read := reading(at)
-	err := s.call(ctx, tx, s.sql.fetch, read.rows, int8array(at))
-	if err != nil {
+	if err := s.callIn(ctx, tx, s.sql.fetch, read.row, int8array(at)); err != nil {
 		return nil, err
 	}
 	return s.entries(ctx, tx, &read)
@@ -251,23 +249,14 @@ func (s *Store) recordIn(ctx context.Context, tx pgx.Tx, engine store.EngineID, 
 	if err != nil {
 		return err
 	}
-	return s.call(ctx, tx, s.sql.record, func(*pgconn.ResultReader) {}, append([]param{int8s(int64(engine))}, rows...)...)
+	return s.callIn(ctx, tx, s.sql.record, func([][]byte) {}, append([]param{int8s(engine)}, rows...)...)
 }
 
-// call sends one statement with binary parameters inside a transaction.
-func (s *Store) call(ctx context.Context, tx pgx.Tx, text string, read func(*pgconn.ResultReader), params ...param) error {
+// callIn sends one statement with binary parameters inside a transaction.
+func (s *Store) callIn(ctx context.Context, tx pgx.Tx, text string, row func([][]byte), params ...param) error {
 	p, err := s.pipeline(ctx, tx.Conn())
 	if err != nil {
 		return err
 	}
-	p.send(text, params...)
-	if err := p.Sync(); err != nil {
-		p.Close()
-		return err
-	}
-	err = p.part(func(rr *pgconn.ResultReader) error {
-		read(rr)
-		return nil
-	})
-	return errors.Join(err, p.Close())
+	return p.call(false, text, row, params...)
 }

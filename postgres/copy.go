@@ -107,7 +107,7 @@ var copyColumns = []copyColumn{
 	// Volatile defaults would have the server insert row by row.
 	{"created", nil, func(b []byte, c *copyBatch, _ int) []byte { return putInt8(b, c.created.UnixMicro()-epoch) }},
 	{"queue", nil, func(b []byte, c *copyBatch, i int) []byte { return putText(b, c.jobs[i].Queue) }},
-	{"priority", nil, func(b []byte, c *copyBatch, i int) []byte { return putInt2(b, c.jobs[i].Priority) }},
+	{"priority", nil, func(b []byte, c *copyBatch, i int) []byte { return putInt2(b, int16(c.jobs[i].Priority)) }},
 	{"kind", nil, func(b []byte, c *copyBatch, i int) []byte { return putText(b, c.jobs[i].Kind) }},
 	{"args", nil, func(b []byte, c *copyBatch, i int) []byte { return putJSON(b, c.jobs[i].Args) }},
 	{"policy", (*copyBatch).hasPolicy, func(b []byte, c *copyBatch, i int) []byte {
@@ -132,15 +132,15 @@ var copyColumns = []copyColumn{
 		if c.jobs[i].MaxLosses == nil {
 			return putNull(b)
 		}
-		return putInt2(b, *c.jobs[i].MaxLosses)
+		return putInt2(b, int16(*c.jobs[i].MaxLosses))
 	}},
-	{"urn", func(_ *copyBatch, j *stint.NewJob) bool { return j.URN != "" }, func(b []byte, c *copyBatch, i int) []byte { return putText(b, c.jobs[i].URN) }},
-	{"source", func(_ *copyBatch, j *stint.NewJob) bool { return j.Source != "" }, func(b []byte, c *copyBatch, i int) []byte { return putText(b, c.jobs[i].Source) }},
+	{"urn", func(_ *copyBatch, j *stint.NewJob) bool { return j.URN != "" }, func(b []byte, c *copyBatch, i int) []byte { return putOption(b, c.jobs[i].URN) }},
+	{"source", func(_ *copyBatch, j *stint.NewJob) bool { return j.Source != "" }, func(b []byte, c *copyBatch, i int) []byte { return putOption(b, c.jobs[i].Source) }},
 	{"metadata", func(_ *copyBatch, j *stint.NewJob) bool { return j.Metadata != nil }, func(b []byte, c *copyBatch, i int) []byte {
 		return putJSON(b, c.jobs[i].Metadata)
 	}},
 	{"correlation", func(_ *copyBatch, j *stint.NewJob) bool { return j.Correlation != "" }, func(b []byte, c *copyBatch, i int) []byte {
-		return putText(b, c.jobs[i].Correlation)
+		return putOption(b, c.jobs[i].Correlation)
 	}},
 }
 
@@ -197,28 +197,10 @@ func (c *copyBatch) rows() []byte {
 	return append(b, 0xff, 0xff)
 }
 
-func putNull(b []byte) []byte { return binary.BigEndian.AppendUint32(b, 0xffffffff) }
-
-func putInt8(b []byte, v int64) []byte {
-	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, 8), uint64(v))
-}
-
-func putInt2(b []byte, v int) []byte {
-	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(b, 2), uint16(v))
-}
-
-// putText is a text; an empty one is null.
-func putText(b []byte, v string) []byte {
+// putOption is a text; an empty one is null.
+func putOption(b []byte, v string) []byte {
 	if v == "" {
 		return putNull(b)
 	}
-	return append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)
-}
-
-// putJSON is a jsonb: its version, 1, and the text; an empty one is null.
-func putJSON(b []byte, v []byte) []byte {
-	if len(v) == 0 {
-		return putNull(b)
-	}
-	return append(append(binary.BigEndian.AppendUint32(b, uint32(len(v)+1)), 1), v...)
+	return putText(b, v)
 }

@@ -34,7 +34,7 @@ func (s *Store) Finish(ctx context.Context, engine store.EngineID, claims []stor
 	if err != nil {
 		return 0, err
 	}
-	params := append([]param{int8s(int64(engine))}, claimParams(claims)...)
+	params := append([]param{int8s(engine)}, claimParams(claims)...)
 	params = append(params, rows...)
 	n, err := s.finishNew(ctx, params)
 	if err != nil {
@@ -109,21 +109,9 @@ func (s *Store) finish(ctx context.Context, params []param) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	p.transaction(s.explicit.Load(), s.sql.finish, params...)
-	if err := p.Sync(); err != nil {
-		p.Close()
-		return 0, err
-	}
 	written := 0
-	err = p.part(func(rr *pgconn.ResultReader) error {
-		for rr.NextRow() {
-			if v := rr.Values(); len(v) == 1 && len(v[0]) == 4 {
-				written = int(int32of(v[0]))
-			}
-		}
-		return nil
-	})
-	return written, translate(errors.Join(err, p.Close()))
+	err = p.call(s.explicit.Load(), s.sql.finish, func(v [][]byte) { written = int(int32of(v[0])) }, params...)
+	return written, translate(err)
 }
 
 func claimParams(claims []store.ClaimRef) []param {
