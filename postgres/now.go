@@ -166,28 +166,24 @@ func nowParams(j stint.NewJob, known dictionary) []param {
 	if known.ids != nil {
 		policy, body = int8s(known.ids[0]), texts(known.bodies[0])
 	}
-	timeout, losses := param{oid: pgtype.Int8OID}, param{oid: pgtype.Int2OID}
-	if j.Timeout > 0 {
-		timeout = int8s(j.Timeout.Milliseconds())
-	}
+	losses, by, within := param{oid: pgtype.Int2OID}, param{oid: pgtype.TimestamptzOID}, param{oid: pgtype.Int8OID}
 	if j.MaxLosses != nil {
 		losses = int2s(int16(*j.MaxLosses))
 	}
-	by, within := param{oid: pgtype.TimestamptzOID}, param{oid: pgtype.Int8OID}
 	if !j.StartBy.IsZero() {
 		by = timestamps(j.StartBy)
 	}
 	if j.StartWithin > 0 {
 		within = int8s(j.StartWithin.Microseconds())
 	}
-	tags := textarray(nil)
-	if len(j.Tags) > 0 {
-		column := make([]*string, len(j.Tags))
-		for i := range j.Tags {
-			column[i] = &j.Tags[i]
-		}
-		tags = textarray(column)
+	timeout := param{oid: pgtype.Int8OID}
+	if j.Timeout > 0 {
+		timeout = int8s(j.Timeout.Milliseconds())
+	}
+	var tags []*string
+	for i := range j.Tags {
+		tags = append(tags, &j.Tags[i])
 	}
 	return []param{int8s(store.NowLane), texts(j.Queue), int2s(int16(j.Priority)), texts(j.Kind), texts(string(j.Args)), policy, body,
-		timeout, texts(j.URN), texts(j.Source), texts(string(j.Metadata)), losses, tags, texts(j.Correlation), by, within}
+		timeout, texts(j.URN), texts(j.Source), texts(string(j.Metadata)), losses, textarray(tags), texts(j.Correlation), by, within}
 }
