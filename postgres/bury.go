@@ -131,15 +131,11 @@ var _ store.OrphanRecoverer = (*Store)(nil)
 // where the one before ended: an engine may have made millions of claims.
 func (s *Store) Sweep(ctx context.Context, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
 	began := time.Now()
-	rows, err := s.work().Query(ctx, s.sql.in(`
+	left, err := collect(ctx, s.work(), "sweep", s.sql.in(`
 		select h.token from stint.engine_history h
-		where not h.swept and h.ended < clock_timestamp() - interval '10 s' order by h.ended limit 10`))
+		where not h.swept and h.ended < clock_timestamp() - interval '10 s' order by h.ended limit 10`), nil, pgx.RowTo[store.EngineID])
 	if err != nil {
-		return 0, fmt.Errorf("sweep: %w", translate(err))
-	}
-	left, err := pgx.CollectRows(rows, pgx.RowTo[store.EngineID])
-	if err != nil {
-		return 0, fmt.Errorf("sweep: %w", translate(err))
+		return 0, err
 	}
 	total := 0
 	for _, engine := range left {

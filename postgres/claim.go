@@ -37,11 +37,7 @@ func (s *Store) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHe
 	for i, l := range all {
 		ids[i], foreign[i] = l.id, l.foreign
 	}
-	rows, err := s.work().Query(ctx, s.sql.look, ids, foreign)
-	if err != nil {
-		return nil, fmt.Errorf("look for work: %w", translate(err))
-	}
-	sights, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (store.LaneHead, error) {
+	return collect(ctx, s.work(), "look for work", s.sql.look, []any{ids, foreign}, func(row pgx.CollectableRow) (store.LaneHead, error) {
 		var (
 			sight       store.LaneHead
 			queue, kind *string
@@ -53,10 +49,6 @@ func (s *Store) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHe
 		}
 		return sight, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("look for work: %w", translate(err))
-	}
-	return sights, nil
 }
 
 const (

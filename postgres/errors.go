@@ -12,6 +12,13 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
+// wrap adds to the error that a function returns what was tried.
+func wrap(err *error, what string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", fmt.Sprintf(what, args...), *err)
+	}
+}
+
 // errWritten is what stint.claim answers in a transaction that wrote before.
 var errWritten = errors.New("a claim must be a transaction of its own")
 

@@ -38,8 +38,9 @@ func byHand(b *testing.B) *conn {
 }
 
 // bulkOf inserts n rows in one transaction.
-func bulkOf(b *testing.B, c *conn, text string, n int, values func(row int) []value) {
+func bulkOf(b *testing.B, c *conn, text string, n int, values func(v []value, row int) []value) {
 	b.Helper()
+	var room [4]value
 	err := c.control(`begin immediate`)
 	for done := 0; done < n && err == nil; {
 		rows := bulk(n-done, func(int) int { return 0 })
@@ -48,7 +49,7 @@ func bulkOf(b *testing.B, c *conn, text string, n int, values func(row int) []va
 			b.Fatal(perr)
 		}
 		for i := range rows {
-			s.set(i, values(done+i)...)
+			s.set(i, values(room[:0], done+i)...)
 		}
 		err = s.run()
 		done += rows
@@ -63,8 +64,8 @@ func bulkOf(b *testing.B, c *conn, text string, n int, values func(row int) []va
 
 func enqueueByHand(b *testing.B, c *conn, n int) {
 	args := json.RawMessage(`{"n":1}`)
-	bulkOf(b, c, `insert into log (created, queue, kind, args) values (?, ?, ?, ?)`, n, func(int) []value {
-		return []value{num(1), text("default"), text("noop"), raw(args)}
+	bulkOf(b, c, `insert into log (created, queue, kind, args) values (?, ?, ?, ?)`, n, func(v []value, _ int) []value {
+		return append(v, num(1), text("default"), text("noop"), raw(args))
 	})
 }
 
@@ -95,8 +96,8 @@ func BenchmarkLimitWork(b *testing.B) {
 				b.Fatal(len(read), err)
 			}
 			last = read[len(read)-1]
-			bulkOf(b, c, `insert into history (pos, started, finished, outcome) values (?, ?, ?, ?)`, limitBatch, func(i int) []value {
-				return []value{num(read[i]), num(1), num(2), num(1)}
+			bulkOf(b, c, `insert into history (pos, started, finished, outcome) values (?, ?, ?, ?)`, limitBatch, func(v []value, i int) []value {
+				return append(v, num(read[i]), num(1), num(2), num(1))
 			})
 			n += limitBatch
 		}

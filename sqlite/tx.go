@@ -90,6 +90,7 @@ type inTx struct {
 }
 
 func (p *inTx) appendAll(all []newEntry) (last int64, err error) {
+	var room [entryColumns]value
 	for len(all) > 0 {
 		n := bulk(len(all), func(i int) int { return all[i].size() })
 		insert, err := p.insert(n)
@@ -98,7 +99,7 @@ func (p *inTx) appendAll(all []newEntry) (last int64, err error) {
 		}
 		p.values = p.values[:0]
 		for i := range n {
-			for _, v := range all[i].values(nil) {
+			for _, v := range all[i].values(room[:0]) {
 				p.values = append(p.values, v.any())
 			}
 		}
