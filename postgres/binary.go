@@ -17,21 +17,14 @@ type param struct {
 	value []byte
 }
 
-func int8s(v int64) param {
-	return param{pgtype.Int8OID, binary.BigEndian.AppendUint64(nil, uint64(v))}
-}
-
-func int4s(v int32) param {
-	return param{pgtype.Int4OID, binary.BigEndian.AppendUint32(nil, uint32(v))}
-}
-
-func int2s(v int16) param {
-	return param{pgtype.Int2OID, binary.BigEndian.AppendUint16(nil, uint16(v))}
-}
+func int8s[T ~int64](v T) param { return param{pgtype.Int8OID, putInt8(nil, v)[4:]} }
+func int4s(v int32) param       { return param{pgtype.Int4OID, putInt4(nil, v)[4:]} }
+func int2s(v int16) param       { return param{pgtype.Int2OID, putInt2(nil, v)[4:]} }
+func bools(v bool) param        { return param{pgtype.BoolOID, putBool(nil, v)[4:]} }
 
 // timestamps is a timestamptz.
 func timestamps(t time.Time) param {
-	return param{pgtype.TimestamptzOID, binary.BigEndian.AppendUint64(nil, uint64(t.UnixMicro()-epoch))}
+	return param{pgtype.TimestamptzOID, int8s(t.UnixMicro() - epoch).value}
 }
 
 // texts is a text; an empty one is null.
@@ -42,89 +35,92 @@ func texts(v string) param {
 	return param{pgtype.TextOID, []byte(v)}
 }
 
-func bools(v bool) param {
-	if v {
-		return param{pgtype.BoolOID, []byte{1}}
-	}
-	return param{pgtype.BoolOID, []byte{0}}
+// Each put appends a value with its length before it, as arrays and COPY have it.
+
+func putNull(b []byte) []byte { return binary.BigEndian.AppendUint32(b, math.MaxUint32) }
+
+func putInt8[T ~int64](b []byte, v T) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, 8), uint64(v))
 }
 
-// arrayHead begins a one-dimensional array; flags says whether nulls may occur.
-func arrayHead(n int, element uint32, nulls bool, size int) []byte {
-	b := make([]byte, 0, 20+n*(4+size))
-	if n == 0 {
-		b = binary.BigEndian.AppendUint32(b, 0)
-	} else {
-		b = binary.BigEndian.AppendUint32(b, 1)
+func putInt4(b []byte, v int32) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, 4), uint32(v))
+}
+
+func putInt2(b []byte, v int16) []byte {
+	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(b, 2), uint16(v))
+}
+
+func putBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 0, 0, 0, 1, 1)
 	}
-	flag := uint32(0)
-	if nulls {
-		flag = 1
+	return append(b, 0, 0, 0, 1, 0)
+}
+
+func putText(b []byte, v string) []byte {
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)
+}
+
+// putJSON is a jsonb: its version, 1, and the text; an empty one is null.
+func putJSON(b []byte, v []byte) []byte {
+	if len(v) == 0 {
+		return putNull(b)
 	}
-	b = binary.BigEndian.AppendUint32(b, flag)
+	return append(append(binary.BigEndian.AppendUint32(b, uint32(len(v)+1)), 1), v...)
+}
+
+// arrayOf is a one-dimensional array.
+func arrayOf[T any](array, element uint32, values []T, put func(b []byte, v T) []byte) param {
+	b := make([]byte, 0, 20+12*len(values))
+	b = binary.BigEndian.AppendUint32(b, uint32(min(len(values), 1))) // dimensions
+	b = binary.BigEndian.AppendUint32(b, 1)                           // there may be nulls
 	b = binary.BigEndian.AppendUint32(b, element)
-	if n > 0 {
-		b = binary.BigEndian.AppendUint32(b, uint32(n))
-		b = binary.BigEndian.AppendUint32(b, 1)
+	if len(values) > 0 {
+		b = binary.BigEndian.AppendUint32(b, uint32(len(values)))
+		b = binary.BigEndian.AppendUint32(b, 1) // the first index
 	}
-	return b
+	for _, v := range values {
+		b = put(b, v)
+	}
+	return param{array, b}
 }
 
 func int8array[T ~int64](values []T) param {
-	b := arrayHead(len(values), pgtype.Int8OID, false, 8)
-	for _, v := range values {
-		b = binary.BigEndian.AppendUint32(b, 8)
-		b = binary.BigEndian.AppendUint64(b, uint64(v))
-	}
-	return param{pgtype.Int8ArrayOID, b}
+	return arrayOf(pgtype.Int8ArrayOID, pgtype.Int8OID, values, putInt8[T])
 }
 
 func int4array(values []int32) param {
-	b := arrayHead(len(values), pgtype.Int4OID, false, 4)
-	for _, v := range values {
-		b = binary.BigEndian.AppendUint32(b, 4)
-		b = binary.BigEndian.AppendUint32(b, uint32(v))
-	}
-	return param{pgtype.Int4ArrayOID, b}
+	return arrayOf(pgtype.Int4ArrayOID, pgtype.Int4OID, values, putInt4)
 }
 
 func int2array(values []int16) param {
-	b := arrayHead(len(values), pgtype.Int2OID, false, 2)
-	for _, v := range values {
-		b = binary.BigEndian.AppendUint32(b, 2)
-		b = binary.BigEndian.AppendUint16(b, uint16(v))
-	}
-	return param{pgtype.Int2ArrayOID, b}
+	return arrayOf(pgtype.Int2ArrayOID, pgtype.Int2OID, values, putInt2)
 }
 
 func boolarray(values []bool) param {
-	b := arrayHead(len(values), pgtype.BoolOID, false, 1)
-	for _, v := range values {
-		b = binary.BigEndian.AppendUint32(b, 1)
-		if v {
-			b = append(b, 1)
-		} else {
-			b = append(b, 0)
-		}
-	}
-	return param{pgtype.BoolArrayOID, b}
+	return arrayOf(pgtype.BoolArrayOID, pgtype.BoolOID, values, putBool)
 }
 
-// textarray is a column of texts with nulls; a nil column is null as a whole.
+// textarray and int8nulls are columns with nulls; a nil column is null as a whole.
 func textarray(values []*string) param {
+	return sparseArray(pgtype.TextArrayOID, pgtype.TextOID, values, putText)
+}
+
+func int8nulls(values []*int64) param {
+	return sparseArray(pgtype.Int8ArrayOID, pgtype.Int8OID, values, putInt8)
+}
+
+func sparseArray[T any](array, element uint32, values []*T, put func(b []byte, v T) []byte) param {
 	if values == nil {
-		return param{pgtype.TextArrayOID, nil}
+		return param{oid: array}
 	}
-	b := arrayHead(len(values), pgtype.TextOID, true, 8)
-	for _, v := range values {
+	return arrayOf(array, element, values, func(b []byte, v *T) []byte {
 		if v == nil {
-			b = binary.BigEndian.AppendUint32(b, math.MaxUint32)
-			continue
+			return putNull(b)
 		}
-		b = binary.BigEndian.AppendUint32(b, uint32(len(*v)))
-		b = append(b, *v...)
-	}
-	return param{pgtype.TextArrayOID, b}
+		return put(b, *v)
+	})
 }
 
 // array calls each with the elements of a one-dimensional array, nil for null.
@@ -144,23 +140,6 @@ func array(b []byte, each func(element []byte)) {
 		each(b[:size])
 		b = b[size:]
 	}
-}
-
-// int8nulls is a column of numbers with nulls; a nil column is null as a whole.
-func int8nulls(values []*int64) param {
-	if values == nil {
-		return param{pgtype.Int8ArrayOID, nil}
-	}
-	b := arrayHead(len(values), pgtype.Int8OID, true, 8)
-	for _, v := range values {
-		if v == nil {
-			b = binary.BigEndian.AppendUint32(b, math.MaxUint32)
-			continue
-		}
-		b = binary.BigEndian.AppendUint32(b, 8)
-		b = binary.BigEndian.AppendUint64(b, uint64(*v))
-	}
-	return param{pgtype.Int8ArrayOID, b}
 }
 
 func int64of(b []byte) int64 {

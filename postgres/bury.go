@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint/store"
 )
@@ -132,15 +131,11 @@ var _ store.OrphanRecoverer = (*Store)(nil)
 // where the one before ended: an engine may have made millions of claims.
 func (s *Store) Sweep(ctx context.Context, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
 	began := time.Now()
-	rows, err := s.work().Query(ctx, s.sql.in(`
+	left, err := collect(ctx, s.work(), "sweep", s.sql.in(`
 		select h.token from stint.engine_history h
-		where not h.swept and h.ended < clock_timestamp() - interval '10 s' order by h.ended limit 10`))
+		where not h.swept and h.ended < clock_timestamp() - interval '10 s' order by h.ended limit 10`), nil, pgx.RowTo[store.EngineID])
 	if err != nil {
-		return 0, fmt.Errorf("sweep: %w", translate(err))
-	}
-	left, err := pgx.CollectRows(rows, pgx.RowTo[store.EngineID])
-	if err != nil {
-		return 0, fmt.Errorf("sweep: %w", translate(err))
+		return 0, err
 	}
 	total := 0
 	for _, engine := range left {
@@ -236,8 +231,7 @@ func lockEngine(ctx context.Context, tx pgx.Tx, engine store.EngineID) error {
 
 func (s *Store) fetchIn(ctx context.Context, tx pgx.Tx, at []store.Position) ([]store.Entry, error) {
 	read := reading(at)
-	err := s.call(ctx, tx, s.sql.fetch, read.rows, int8array(at))
-	if err != nil {
+	if err := s.callIn(ctx, tx, s.sql.fetch, read.row, int8array(at)); err != nil {
 		return nil, err
 	}
 	return s.entries(ctx, tx, &read)
@@ -251,23 +245,33 @@ func (s *Store) recordIn(ctx context.Context, tx pgx.Tx, engine store.EngineID, 
 	if err != nil {
 		return err
 	}
-	return s.call(ctx, tx, s.sql.record, func(*pgconn.ResultReader) {}, append([]param{int8s(int64(engine))}, rows...)...)
+	return s.callIn(ctx, tx, s.sql.record, func([][]byte) {}, append([]param{int8s(engine)}, rows...)...)
 }
 
-// call sends one statement with binary parameters inside a transaction.
-func (s *Store) call(ctx context.Context, tx pgx.Tx, text string, read func(*pgconn.ResultReader), params ...param) error {
+// callIn sends one statement with binary parameters inside a transaction.
+func (s *Store) callIn(ctx context.Context, tx pgx.Tx, text string, row func([][]byte), params ...param) error {
 	p, err := s.pipeline(ctx, tx.Conn())
 	if err != nil {
 		return err
 	}
-	p.send(text, params...)
-	if err := p.Sync(); err != nil {
-		p.Close()
-		return err
+	return p.call(false, text, row, params...)
+}
+
+var _ store.SessionTerminator = (*Store)(nil)
+
+// Evict implements [store.SessionTerminator]: a session that shares the engine's advisory
+// lock is a claim, an outcome or a beat of it that does not end. A burial holds it
+// alone, and is left to its end. The role needs no special right for sessions of
+// its own; for others', pg_signal_backend.
+func (s *Store) Evict(ctx context.Context, engine store.EngineID) (int, error) {
+	var n int
+	err := s.work().QueryRow(ctx, `
+		select count(*) filter (where pg_terminate_backend(l.pid)) from pg_locks l
+		where l.locktype = 'advisory' and l.objsubid = 1 and l.granted and l.mode = 'ShareLock' and l.pid <> pg_backend_pid()
+		  and l.database = (select d.oid from pg_database d where d.datname = current_database())
+		  and l.classid::bigint = $1::bigint >> 32 and l.objid::bigint = $1::bigint & 4294967295`, engine).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("end the sessions of engine %d: %w", engine, translate(err))
 	}
-	err = p.part(func(rr *pgconn.ResultReader) error {
-		read(rr)
-		return nil
-	})
-	return errors.Join(err, p.Close())
+	return n, nil
 }

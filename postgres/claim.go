@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint/store"
 )
@@ -37,11 +37,7 @@ func (s *Store) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHe
 	for i, l := range all {
 		ids[i], foreign[i] = l.id, l.foreign
 	}
-	rows, err := s.work().Query(ctx, s.sql.look, ids, foreign)
-	if err != nil {
-		return nil, fmt.Errorf("look for work: %w", translate(err))
-	}
-	sights, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (store.LaneHead, error) {
+	return collect(ctx, s.work(), "look for work", s.sql.look, []any{ids, foreign}, func(row pgx.CollectableRow) (store.LaneHead, error) {
 		var (
 			sight       store.LaneHead
 			queue, kind *string
@@ -53,10 +49,6 @@ func (s *Store) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHe
 		}
 		return sight, err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("look for work: %w", translate(err))
-	}
-	return sights, nil
 }
 
 const (
@@ -100,29 +92,32 @@ func (s *Store) claim(ctx context.Context, req store.ClaimRequest) (store.Claim,
 		return claim, err
 	}
 	explicit := s.explicit.Load()
-	p.transaction(explicit, s.sql.claim, int8s(int64(req.Engine)), int8s(req.Serial), int8s(req.Low), int8s(int64(req.Nonce)), int8s(int64(req.Lane)),
+	p.transaction(explicit, s.sql.claim, int8s(req.Engine), int8s(req.Serial), int8s(req.Low), int8s(req.Nonce), int8s(req.Lane),
 		int4s(int32(min(max(0, req.Max), math.MaxInt32))), bools(req.Wait), bools(req.Settle))
 	p.SendPipelineSync()
-	p.transaction(explicit, s.sql.taken, int8s(int64(req.Engine)), int8s(req.Serial))
+	p.transaction(explicit, s.sql.taken, int8s(req.Engine), int8s(req.Serial))
+	return s.readClaim(ctx, conn, p, claim)
+}
+
+// readClaim reads the answers to a claim and to the statement that fetches what it
+// took.
+func (s *Store) readClaim(ctx context.Context, conn *pgxpool.Conn, p pipeline, claim store.Claim) (store.Claim, error) {
 	if err := p.Sync(); err != nil {
 		p.Close()
 		return claim, err
 	}
-
 	busy := false
-	err = p.part(func(rr *pgconn.ResultReader) error {
-		for rr.NextRow() {
-			v := rr.Values()
-			if len(v) == 2 { // not the answers to begin and commit
-				busy = v[0] == nil
-				claim.N = int64of(v[0])
-				claim.Positions = positionsOf(v[1])
-			}
+	err := p.part(func(v [][]byte) {
+		if len(v) == 2 { // the other answers have one column, or none
+			busy = v[0] == nil
+			claim.N, claim.Positions = int64of(v[0]), positionsOf(v[1])
 		}
-		return nil
 	})
 	if err != nil {
 		p.Close()
+		if conn.Conn().PgConn().TxStatus() == 'E' {
+			_, _ = conn.Exec(ctx, "rollback") // else the pool would give the connection up
+		}
 		return store.Claim{}, translate(err)
 	}
 	if busy {
@@ -131,16 +126,11 @@ func (s *Store) claim(ctx context.Context, req store.ClaimRequest) (store.Claim,
 	// The claim stands, but a server that dies may forget it until this part
 	// has been read to its end.
 	read := reading(claim.Positions)
-	err = p.part(func(rr *pgconn.ResultReader) error {
-		read.rows(rr)
-		return nil
-	})
-	if err != nil {
+	if err := p.part(read.row); err != nil {
 		p.Close()
 		return store.Claim{}, translate(err)
 	}
-	err = p.Close()
-	if err == nil {
+	if err = p.Close(); err == nil {
 		claim.Entries, err = s.entries(ctx, conn, &read)
 	}
 	return claim, translate(err)
@@ -159,17 +149,8 @@ func (s *Store) Fetch(ctx context.Context, at []store.Position) ([]store.Entry, 
 	if err != nil {
 		return nil, err
 	}
-	p.send(s.sql.fetch, int8array(at))
-	if err := p.Sync(); err != nil {
-		p.Close()
-		return nil, err
-	}
 	read := reading(at)
-	err = p.part(func(rr *pgconn.ResultReader) error {
-		read.rows(rr)
-		return nil
-	})
-	if err = errors.Join(err, p.Close()); err != nil {
+	if err := p.call(false, s.sql.fetch, read.row, int8array(at)); err != nil {
 		return nil, fmt.Errorf("fetch %d entries: %w", len(at), translate(err))
 	}
 	return s.entries(ctx, conn, &read)

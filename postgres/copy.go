@@ -36,7 +36,7 @@ func copyable(tx stint.Tx, jobs []stint.NewJob) bool {
 		return false // database/sql has no COPY
 	}
 	for i := range jobs {
-		if j := &jobs[i]; j.Delay > 0 || !j.RunAt.IsZero() || j.StartWithin > 0 || !j.StartBy.IsZero() || len(j.Tags) > 0 || j.IdempotencyKey != "" {
+		if !plain(&jobs[i]) {
 			return false
 		}
 	}
@@ -94,54 +94,47 @@ type copyBatch struct {
 }
 
 // copyColumn appends one column of a job, with its length before it. Needed tells
-// whether a job says something there; nil that all do.
+// whether a job says something there: it is null otherwise. Nil says that all do.
 type copyColumn struct {
 	name   string
 	needed func(c *copyBatch, j *stint.NewJob) bool
-	put    func(b []byte, c *copyBatch, i int) []byte
+	put    func(b []byte, c *copyBatch, j *stint.NewJob, i int) []byte
 }
 
 var copyColumns = []copyColumn{
-	{"pos", nil, func(b []byte, c *copyBatch, i int) []byte { return putInt8(b, c.ids[i]) }},
-	{"lane", nil, func(b []byte, c *copyBatch, i int) []byte { return putInt8(b, c.lane(&c.jobs[i])) }},
+	{"pos", nil, func(b []byte, c *copyBatch, _ *stint.NewJob, i int) []byte { return putInt8(b, c.ids[i]) }},
+	{"lane", nil, func(b []byte, c *copyBatch, j *stint.NewJob, _ int) []byte { return putInt8(b, c.lane(j)) }},
 	// Volatile defaults would have the server insert row by row.
-	{"created", nil, func(b []byte, c *copyBatch, _ int) []byte { return putInt8(b, c.created.UnixMicro()-epoch) }},
-	{"queue", nil, func(b []byte, c *copyBatch, i int) []byte { return putText(b, c.jobs[i].Queue) }},
-	{"priority", nil, func(b []byte, c *copyBatch, i int) []byte { return putInt2(b, c.jobs[i].Priority) }},
-	{"kind", nil, func(b []byte, c *copyBatch, i int) []byte { return putText(b, c.jobs[i].Kind) }},
-	{"args", nil, func(b []byte, c *copyBatch, i int) []byte { return putJSON(b, c.jobs[i].Args) }},
-	{"policy", (*copyBatch).hasPolicy, func(b []byte, c *copyBatch, i int) []byte {
-		if place := c.known.place(c.jobs[i].Retry); place > 0 && slices.Contains(c.there, c.known.ids[place-1]) {
-			return putInt8(b, c.known.ids[place-1])
-		}
-		return putNull(b)
+	{"created", nil, func(b []byte, c *copyBatch, _ *stint.NewJob, _ int) []byte {
+		return putInt8(b, c.created.UnixMicro()-epoch)
 	}},
-	{"retry", (*copyBatch).lacksPolicy, func(b []byte, c *copyBatch, i int) []byte {
-		if place := c.known.place(c.jobs[i].Retry); place > 0 && !slices.Contains(c.there, c.known.ids[place-1]) {
-			return putJSON(b, []byte(c.known.bodies[place-1]))
-		}
-		return putNull(b)
+	{"queue", nil, textOf(func(j *stint.NewJob) string { return j.Queue })},
+	{"priority", nil, func(b []byte, _ *copyBatch, j *stint.NewJob, _ int) []byte { return putInt2(b, int16(j.Priority)) }},
+	{"kind", nil, textOf(func(j *stint.NewJob) string { return j.Kind })},
+	{"args", nil, func(b []byte, _ *copyBatch, j *stint.NewJob, _ int) []byte { return putJSON(b, j.Args) }},
+	{"policy", (*copyBatch).hasPolicy, func(b []byte, c *copyBatch, j *stint.NewJob, _ int) []byte {
+		return putInt8(b, c.known.ids[c.known.place(j.Retry)-1])
 	}},
-	{"timeout", func(_ *copyBatch, j *stint.NewJob) bool { return j.Timeout > 0 }, func(b []byte, c *copyBatch, i int) []byte {
-		if c.jobs[i].Timeout == 0 {
-			return putNull(b)
-		}
-		return putInt8(b, c.jobs[i].Timeout.Milliseconds())
+	{"retry", (*copyBatch).lacksPolicy, func(b []byte, c *copyBatch, j *stint.NewJob, _ int) []byte {
+		return putJSON(b, []byte(c.known.bodies[c.known.place(j.Retry)-1]))
 	}},
-	{"max_losses", func(_ *copyBatch, j *stint.NewJob) bool { return j.MaxLosses != nil }, func(b []byte, c *copyBatch, i int) []byte {
-		if c.jobs[i].MaxLosses == nil {
-			return putNull(b)
-		}
-		return putInt2(b, *c.jobs[i].MaxLosses)
+	{"timeout", func(_ *copyBatch, j *stint.NewJob) bool { return j.Timeout > 0 }, func(b []byte, _ *copyBatch, j *stint.NewJob, _ int) []byte {
+		return putInt8(b, j.Timeout.Milliseconds())
 	}},
-	{"urn", func(_ *copyBatch, j *stint.NewJob) bool { return j.URN != "" }, func(b []byte, c *copyBatch, i int) []byte { return putText(b, c.jobs[i].URN) }},
-	{"source", func(_ *copyBatch, j *stint.NewJob) bool { return j.Source != "" }, func(b []byte, c *copyBatch, i int) []byte { return putText(b, c.jobs[i].Source) }},
-	{"metadata", func(_ *copyBatch, j *stint.NewJob) bool { return j.Metadata != nil }, func(b []byte, c *copyBatch, i int) []byte {
-		return putJSON(b, c.jobs[i].Metadata)
+	{"max_losses", func(_ *copyBatch, j *stint.NewJob) bool { return j.MaxLosses != nil }, func(b []byte, _ *copyBatch, j *stint.NewJob, _ int) []byte {
+		return putInt2(b, int16(*j.MaxLosses))
 	}},
-	{"correlation", func(_ *copyBatch, j *stint.NewJob) bool { return j.Correlation != "" }, func(b []byte, c *copyBatch, i int) []byte {
-		return putText(b, c.jobs[i].Correlation)
+	{"urn", func(_ *copyBatch, j *stint.NewJob) bool { return j.URN != "" }, textOf(func(j *stint.NewJob) string { return j.URN })},
+	{"source", func(_ *copyBatch, j *stint.NewJob) bool { return j.Source != "" }, textOf(func(j *stint.NewJob) string { return j.Source })},
+	{"metadata", func(_ *copyBatch, j *stint.NewJob) bool { return j.Metadata != nil }, func(b []byte, _ *copyBatch, j *stint.NewJob, _ int) []byte {
+		return putJSON(b, j.Metadata)
 	}},
+	{"correlation", func(_ *copyBatch, j *stint.NewJob) bool { return j.Correlation != "" },
+		textOf(func(j *stint.NewJob) string { return j.Correlation })},
+}
+
+func textOf(of func(j *stint.NewJob) string) func([]byte, *copyBatch, *stint.NewJob, int) []byte {
+	return func(b []byte, _ *copyBatch, j *stint.NewJob, _ int) []byte { return putText(b, of(j)) }
 }
 
 // choose picks the columns in which some job has a value, and returns their names.
@@ -158,7 +151,10 @@ func (c *copyBatch) choose() (names []string) {
 	return names
 }
 
-func (c *copyBatch) hasPolicy(j *stint.NewJob) bool { return c.known.place(j.Retry) > 0 }
+func (c *copyBatch) hasPolicy(j *stint.NewJob) bool {
+	place := c.known.place(j.Retry)
+	return place > 0 && slices.Contains(c.there, c.known.ids[place-1])
+}
 
 func (c *copyBatch) lacksPolicy(j *stint.NewJob) bool {
 	place := c.known.place(j.Retry)
@@ -190,35 +186,14 @@ func (c *copyBatch) rows() []byte {
 	b = append(b, 0, 0, 0, 0, 0, 0, 0, 0) // no flags, nothing more in the head
 	for i := range c.jobs {
 		b = binary.BigEndian.AppendUint16(b, uint16(len(c.columns)))
+		j := &c.jobs[i]
 		for k := range c.columns {
-			b = c.columns[k].put(b, c, i)
+			if col := &c.columns[k]; col.needed == nil || col.needed(c, j) {
+				b = col.put(b, c, j, i)
+			} else {
+				b = putNull(b)
+			}
 		}
 	}
 	return append(b, 0xff, 0xff)
-}
-
-func putNull(b []byte) []byte { return binary.BigEndian.AppendUint32(b, 0xffffffff) }
-
-func putInt8(b []byte, v int64) []byte {
-	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, 8), uint64(v))
-}
-
-func putInt2(b []byte, v int) []byte {
-	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(b, 2), uint16(v))
-}
-
-// putText is a text; an empty one is null.
-func putText(b []byte, v string) []byte {
-	if v == "" {
-		return putNull(b)
-	}
-	return append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)
-}
-
-// putJSON is a jsonb: its version, 1, and the text; an empty one is null.
-func putJSON(b []byte, v []byte) []byte {
-	if len(v) == 0 {
-		return putNull(b)
-	}
-	return append(append(binary.BigEndian.AppendUint32(b, uint32(len(v)+1)), 1), v...)
 }

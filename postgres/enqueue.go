@@ -189,8 +189,8 @@ func (a *answer) scanKeyed(row func(...any) error) error {
 // enqueueStatements are what enqueues jobs and rings if asked. The first
 // answers for each job, in so many columns.
 func (s *Store) enqueueStatements(jobs []stint.NewJob, known dictionary, ring bool) (stmts []statement, columns int) {
-	if j := jobs[0]; len(jobs) == 1 && !scheduled(j) && !hasBound(j) && len(j.Tags) == 0 && j.IdempotencyKey == "" {
-		args := oneArgs(j, ring)
+	if len(jobs) == 1 && plain(&jobs[0]) {
+		args := oneArgs(jobs[0], ring)
 		if known.ids == nil {
 			return []statement{{s.sql.one, args}}, 2
 		}
@@ -213,8 +213,10 @@ func (s *Store) enqueueStatements(jobs []stint.NewJob, known dictionary, ring bo
 // scheduled tells whether a job may have to wait for its time.
 func scheduled(j stint.NewJob) bool { return j.Delay > 0 || !j.RunAt.IsZero() }
 
-// hasBound tells whether a job is to begin by some time.
-func hasBound(j stint.NewJob) bool { return j.StartWithin > 0 || !j.StartBy.IsZero() }
+// plain tells whether a job is its own entry and nothing else.
+func plain(j *stint.NewJob) bool {
+	return j.Delay <= 0 && j.RunAt.IsZero() && j.StartWithin <= 0 && j.StartBy.IsZero() && len(j.Tags) == 0 && j.IdempotencyKey == ""
+}
 
 // oneArgs returns the parameters of oneSQL. Options that are not set are null.
 func oneArgs(j stint.NewJob, ring bool) []any {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
@@ -24,6 +23,8 @@ type entryReader struct {
 	policy []int64 // of each entry; 0 for none
 	at     []store.Position
 	places map[store.Position]int // in at; nil while rows come in that order
+	seen   int                    // rows
+	last   *store.Entry
 }
 
 // reading returns a reader of the entries at some positions.
@@ -66,96 +67,61 @@ func (r *entryReader) compact() {
 const entryColumns = `pos, job, queue, priority, kind, attempt, losses, suspect, ready, created, due, timeout, policy,
   retry, args, metadata, tags, urn, source, correlation, max_losses, start_by, recovered, schedule, nth, occurrence, cancelled`
 
-const (
-	colPos = iota
-	colJob
-	colQueue
-	colPriority
-	colKind
-	colAttempt
-	colLosses
-	colSuspect
-	colReady
-	colCreated
-	colDue
-	colTimeout
-	colPolicy
-	colRetry
-	colArgs
-	colMetadata
-	colTags
-	colURN
-	colSource
-	colCorrelation
-	colMaxLosses
-	colStartBy
-	colRecovered
-	colSchedule
-	colNth
-	colOccurrence
-	colCancelled
-)
-
-// rows reads the rows of one answer.
-func (r *entryReader) rows(rr *pgconn.ResultReader) {
-	var last *store.Entry // most have its queue and kind, and many its arguments
-	for n := 0; rr.NextRow(); n++ {
-		v := rr.Values()
-		pos := store.Position(int64of(v[colPos]))
-		i, ok := r.place(n, pos)
-		if !ok {
-			continue
-		}
-		e := &r.list[i]
-		r.policy[i] = int64of(v[colPolicy])
-		e.Pos, e.Suspect = pos, int(int16of(v[colSuspect]))
-		e.Cancelled = len(v[colCancelled]) == 1 && v[colCancelled][0] == 1
-		e.ID, e.Priority = stint.ID(cmp.Or(int64of(v[colJob]), int64(pos))), int(int16of(v[colPriority]))
-		e.Attempt, e.Losses, e.MaxLosses = cmp.Or(int(int32of(v[colAttempt])), 1), int(int16of(v[colLosses])), stint.DefaultMaxLosses
-		if last != nil && string(v[colQueue]) == last.Queue && string(v[colKind]) == last.Kind {
-			e.Queue, e.Kind = last.Queue, last.Kind
-		} else {
-			e.Queue, e.Kind = string(v[colQueue]), string(v[colKind])
-		}
-		e.Ready = timeOf(v[colReady])
-		e.Created, e.Due = e.Ready, e.Ready
-		if v[colCreated] != nil {
-			e.Created = timeOf(v[colCreated])
-		}
-		if v[colDue] != nil {
-			e.Due = timeOf(v[colDue])
-		}
-		if args := v[colArgs]; last != nil && len(last.Args) > 0 && len(args) > 0 && bytes.Equal(args[1:], last.Args) {
-			e.Args = slices.Clip(last.Args)
-		} else {
-			e.Args = jsonOf(args)
-		}
-		e.Correlation = string(v[colCorrelation])
-		r.options(e, v)
-		last = e
+// row reads one of these.
+func (r *entryReader) row(v [][]byte) {
+	next := func() (b []byte) {
+		b, v = v[0], v[1:]
+		return b
 	}
-}
-
-// options reads what few entries say.
-func (r *entryReader) options(e *store.Entry, v [][]byte) {
-	e.Timeout = time.Duration(int64of(v[colTimeout])) * time.Millisecond
-	e.StartBy = timeOf(v[colStartBy])
-	e.Metadata, e.URN, e.Source = jsonOf(v[colMetadata]), string(v[colURN]), string(v[colSource])
-	e.Origin = stint.Origin{
-		Recovered: stint.ID(int64of(v[colRecovered])), Schedule: string(v[colSchedule]),
-		Nth: int64of(v[colNth]), Occurrence: timeOf(v[colOccurrence]),
+	pos := store.Position(int64of(next()))
+	i, ok := r.place(r.seen, pos)
+	if r.seen++; !ok {
+		return
 	}
-	if v[colMaxLosses] != nil {
-		e.MaxLosses = int(int16of(v[colMaxLosses]))
+	e, last := &r.list[i], r.last // most have the last one's queue and kind, and many its arguments
+	r.last = e
+	e.Pos, e.ID = pos, stint.ID(cmp.Or(int64of(next()), int64(pos)))
+	queue := next()
+	e.Priority = int(int16of(next()))
+	if kind := next(); last != nil && string(queue) == last.Queue && string(kind) == last.Kind {
+		e.Queue, e.Kind = last.Queue, last.Kind
+	} else {
+		e.Queue, e.Kind = string(queue), string(kind)
 	}
-	array(v[colTags], func(tag []byte) { e.Tags = append(e.Tags, string(tag)) })
-	if v[colRetry] != nil {
+	e.Attempt, e.Losses, e.Suspect = cmp.Or(int(int32of(next())), 1), int(int16of(next())), int(int16of(next()))
+	e.Ready = timeOf(next())
+	e.Created, e.Due = e.Ready, e.Ready
+	if created := next(); created != nil {
+		e.Created = timeOf(created)
+	}
+	if due := next(); due != nil {
+		e.Due = timeOf(due)
+	}
+	e.Timeout = time.Duration(int64of(next())) * time.Millisecond
+	r.policy[i] = int64of(next())
+	if policy := next(); policy != nil {
 		// A policy that cannot be read is one that SQL wrote by hand. The
 		// default serves until it is fixed.
-		if err := json.Unmarshal(v[colRetry][1:], &e.Retry); err != nil {
+		if err := json.Unmarshal(policy[1:], &e.Retry); err != nil {
 			e.Retry = retry.Default()
 		}
 	}
+	if args := next(); last != nil && len(last.Args) > 0 && len(args) > 0 && bytes.Equal(args[1:], last.Args) {
+		e.Args = slices.Clip(last.Args)
+	} else {
+		e.Args = jsonOf(args)
+	}
+	e.Metadata = jsonOf(next())
+	array(next(), func(tag []byte) { e.Tags = append(e.Tags, string(tag)) })
+	e.URN, e.Source, e.Correlation = string(next()), string(next()), string(next())
+	e.MaxLosses = stint.DefaultMaxLosses
+	if losses := next(); losses != nil {
+		e.MaxLosses = int(int16of(losses))
+	}
+	e.StartBy = timeOf(next())
+	e.Origin = stint.Origin{Recovered: stint.ID(int64of(next())), Schedule: string(next()), Nth: int64of(next()), Occurrence: timeOf(next())}
+	cancelled := next()
+	e.Cancelled = len(cancelled) == 1 && cancelled[0] == 1
 }
 
 // entries completes what was read with what entries do not say themselves, such as

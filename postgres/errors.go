@@ -12,8 +12,21 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
+// wrap adds to the error that a function returns what was tried.
+func wrap(err *error, what string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", fmt.Sprintf(what, args...), *err)
+	}
+}
+
 // errWritten is what stint.claim answers in a transaction that wrote before.
 var errWritten = errors.New("a claim must be a transaction of its own")
+
+// ownCodes are the errors of the schema's functions.
+var ownCodes = map[string]error{
+	"ST001": errIsolation, "ST002": store.ErrBuried, "ST003": store.ErrClaimGone, "ST004": errWritten,
+	"ST005": stint.ErrKeyConflict, "ST006": store.ErrDuplicate, "ST020": store.ErrNotHeld,
+}
 
 // translate says in stint's words what PostgreSQL said by code. The server's
 // error stays inside.
@@ -22,21 +35,10 @@ func translate(err error) error {
 	if !errors.As(err, &pg) {
 		return err
 	}
+	if own := ownCodes[pg.Code]; own != nil {
+		return fmt.Errorf("%w: %w", own, err)
+	}
 	switch {
-	case pg.Code == "ST001":
-		return fmt.Errorf("%w: %w", errIsolation, err)
-	case pg.Code == "ST002":
-		return fmt.Errorf("%w: %w", store.ErrBuried, err)
-	case pg.Code == "ST003":
-		return fmt.Errorf("%w: %w", store.ErrClaimGone, err)
-	case pg.Code == "ST004":
-		return fmt.Errorf("%w: %w", errWritten, err)
-	case pg.Code == "ST005":
-		return fmt.Errorf("%w: %w", stint.ErrKeyConflict, err)
-	case pg.Code == "ST006":
-		return fmt.Errorf("%w: %w", store.ErrDuplicate, err)
-	case pg.Code == "ST020":
-		return fmt.Errorf("%w: %w", store.ErrNotHeld, err)
 	case pg.Code == "26000", pg.Code == "42P05":
 		return explainPooled(err)
 	case pg.Code == "42501":

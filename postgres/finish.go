@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
@@ -34,7 +35,7 @@ func (s *Store) Finish(ctx context.Context, engine store.EngineID, claims []stor
 	if err != nil {
 		return 0, err
 	}
-	params := append([]param{int8s(int64(engine))}, claimParams(claims)...)
+	params := append([]param{int8s(engine)}, claimParams(claims)...)
 	params = append(params, rows...)
 	n, err := s.finishNew(ctx, params)
 	if err != nil {
@@ -109,21 +110,9 @@ func (s *Store) finish(ctx context.Context, params []param) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	p.transaction(s.explicit.Load(), s.sql.finish, params...)
-	if err := p.Sync(); err != nil {
-		p.Close()
-		return 0, err
-	}
 	written := 0
-	err = p.part(func(rr *pgconn.ResultReader) error {
-		for rr.NextRow() {
-			if v := rr.Values(); len(v) == 1 && len(v[0]) == 4 {
-				written = int(int32of(v[0]))
-			}
-		}
-		return nil
-	})
-	return written, translate(errors.Join(err, p.Close()))
+	err = p.call(s.explicit.Load(), s.sql.finish, func(v [][]byte) { written = int(int32of(v[0])) }, params...)
+	return written, translate(err)
 }
 
 func claimParams(claims []store.ClaimRef) []param {
@@ -144,7 +133,7 @@ func executionParams(done []store.Completion) ([]param, error) {
 	outcome, final := make([]int16, n), make([]bool, n)
 	var reason, result, failure sparse[string]
 	var job []*int64
-	var next successors
+	var next []*store.Completion
 	usual := true // first attempts that completed their jobs
 	now := time.Now()
 	for i := range done {
@@ -173,7 +162,7 @@ func executionParams(done []store.Completion) ([]param, error) {
 			failure.set(n, i, string(text))
 		}
 		if x.Next != nil {
-			next.add(x)
+			next = append(next, x)
 		}
 	}
 	attempts, outcomes, finals := int4array(attempt), int2array(outcome), boolarray(final)
@@ -184,7 +173,7 @@ func executionParams(done []store.Completion) ([]param, error) {
 		int8array(pos), int8nulls(job), int8array(nonce), attempts, int2array(slot),
 		int8array(started), int8array(ended), outcomes, finals,
 		textarray(reason.column), textarray(result.column), textarray(failure.column),
-	}, next.params()...), nil
+	}, successors(next)...), nil
 }
 
 // age is how long ago an instant of this process was, in microseconds on its
@@ -196,56 +185,49 @@ func age(now, then time.Time) int64 {
 	return max(0, now.Sub(then).Microseconds())
 }
 
-// successors are the columns of what follows executions.
-type successors struct {
-	pos                        []store.Position
-	lane                       []store.LaneID
-	delay                      []int64
-	why, queue, kind           []*string
-	priority, losses, suspects []int16
-	attempt                    []int32
-	undecided                  []*string
-	faulty                     []bool
-	any                        bool // something is undecided or faulty, which is rare
-}
-
-func (c *successors) add(x *store.Completion) {
-	s := x.Next
-	c.pos = append(c.pos, x.Pos)
-	c.lane = append(c.lane, store.LaneOf(s.Queue, s.Priority, s.Part, s.Kind).ID)
-	c.delay = append(c.delay, s.Delay.Microseconds()-age(time.Now(), x.Ended))
-	if s.Wait {
-		c.why = append(c.why, new(string(s.Why)))
-	} else {
-		c.why = append(c.why, nil)
+// successors are the columns of what follows executions: all null when nothing does.
+func successors(of []*store.Completion) []param {
+	if len(of) == 0 {
+		var none []param
+		for _, oid := range []uint32{pgtype.Int8ArrayOID, pgtype.Int8ArrayOID, pgtype.Int8ArrayOID, pgtype.TextArrayOID, pgtype.TextArrayOID, pgtype.Int2ArrayOID,
+			pgtype.TextArrayOID, pgtype.Int4ArrayOID, pgtype.Int2ArrayOID, pgtype.Int2ArrayOID, pgtype.TextArrayOID, pgtype.BoolArrayOID} {
+			none = append(none, param{oid: oid})
+		}
+		return none
 	}
-	c.queue, c.kind = append(c.queue, &s.Queue), append(c.kind, &s.Kind)
-	c.priority = append(c.priority, int16(s.Priority))
-	c.losses = append(c.losses, int16(s.Losses))
-	c.suspects = append(c.suspects, int16(s.Suspect))
-	c.attempt = append(c.attempt, int32(s.Attempt))
-	if c.faulty = append(c.faulty, s.Faulty); s.Func == "" {
-		c.undecided = append(c.undecided, nil)
-	} else {
-		c.undecided = append(c.undecided, &s.Func)
+	undecided, faulty := textarray(nil), param{oid: pgtype.BoolArrayOID}
+	if slices.ContainsFunc(of, func(x *store.Completion) bool { return x.Next.Faulty || x.Next.Func != "" }) {
+		undecided = textarray(each(of, func(x *store.Completion) *string { return nilText(x.Next.Func) }))
+		faulty = boolarray(each(of, func(x *store.Completion) bool { return x.Next.Faulty }))
 	}
-	c.any = c.any || s.Faulty || s.Func != ""
-}
-
-func (c *successors) params() []param {
-	if len(c.pos) == 0 {
-		none := func(oid uint32) param { return param{oid, nil} }
-		i8, i4, i2, text := int8array([]int64{}).oid, int4array(nil).oid, int2array(nil).oid, textarray(nil).oid
-		return []param{none(i8), none(i8), none(i8), none(text), none(text), none(i2), none(text), none(i4), none(i2), none(i2),
-			none(text), none(boolarray(nil).oid)}
-	}
-	undecided, faulty := textarray(nil), param{boolarray(nil).oid, nil}
-	if c.any {
-		undecided, faulty = textarray(c.undecided), boolarray(c.faulty)
-	}
+	now := time.Now()
 	return []param{
-		int8array(c.pos), int8array(c.lane), int8array(c.delay), textarray(c.why), textarray(c.queue),
-		int2array(c.priority), textarray(c.kind), int4array(c.attempt), int2array(c.losses), int2array(c.suspects),
+		int8array(each(of, func(x *store.Completion) store.Position { return x.Pos })),
+		int8array(each(of, func(x *store.Completion) store.LaneID {
+			return store.LaneOf(x.Next.Queue, x.Next.Priority, x.Next.Part, x.Next.Kind).ID
+		})),
+		int8array(each(of, func(x *store.Completion) int64 { return x.Next.Delay.Microseconds() - age(now, x.Ended) })),
+		textarray(each(of, func(x *store.Completion) *string {
+			if !x.Next.Wait {
+				return nil
+			}
+			return new(string(x.Next.Why))
+		})),
+		textarray(each(of, func(x *store.Completion) *string { return &x.Next.Queue })),
+		int2array(each(of, func(x *store.Completion) int16 { return int16(x.Next.Priority) })),
+		textarray(each(of, func(x *store.Completion) *string { return &x.Next.Kind })),
+		int4array(each(of, func(x *store.Completion) int32 { return int32(x.Next.Attempt) })),
+		int2array(each(of, func(x *store.Completion) int16 { return int16(x.Next.Losses) })),
+		int2array(each(of, func(x *store.Completion) int16 { return int16(x.Next.Suspect) })),
 		undecided, faulty,
 	}
+}
+
+// each is a column of what is said of each of them.
+func each[T any](all []*store.Completion, say func(x *store.Completion) T) []T {
+	column := make([]T, len(all))
+	for i, x := range all {
+		column[i] = say(x)
+	}
+	return column
 }

@@ -130,15 +130,8 @@ from mine m left join made b on b.schedule = m.name order by b.pos`
 
 // FireSchedules implements [store.Scheduler]. When nothing is due it reads a row, else
 // one and those that are due.
-func (s *Store) FireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (store.FireResult, error) {
-	fired, err := s.fireSchedules(ctx, f, plan)
-	if err != nil {
-		return fired, fmt.Errorf("fire schedules: %w", err)
-	}
-	return fired, nil
-}
-
-func (s *Store) fireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (store.FireResult, error) {
+func (s *Store) FireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (_ store.FireResult, err error) {
+	defer wrap(&err, "fire schedules")
 	turn, fired, err := store.PlanDue(f, plan, func(until time.Time, limit int) ([]store.ScheduleInfo, time.Time, error) {
 		return s.dueSchedules(ctx, f, until, limit)
 	})

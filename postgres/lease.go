@@ -38,19 +38,15 @@ func scanLease(row pgx.Row) (l store.Lease, err error) {
 
 // Acquire implements [store.Leaser]. What the lease looks like is read after
 // the call, and may by then be another's; then the engine has lost it.
-func (s *Store) Acquire(ctx context.Context, name string, engine store.EngineID, term time.Duration) (store.Lease, error) {
+func (s *Store) Acquire(ctx context.Context, name string, engine store.EngineID, term time.Duration) (_ store.Lease, err error) {
 	if err := store.CheckTerm(name, term); err != nil {
 		return store.Lease{}, err
 	}
-	err := s.leaseCall(ctx, nil, `select stint.acquire($1, $2, $3)`, name, engine, term.Microseconds())
-	l := store.Lease{Name: name}
-	if err == nil {
-		l, err = s.lease(ctx, name)
+	defer wrap(&err, "acquire the lease %q", name)
+	if err := s.leaseCall(ctx, nil, `select stint.acquire($1, $2, $3)`, name, engine, term.Microseconds()); err != nil {
+		return store.Lease{}, err
 	}
-	if err != nil {
-		return store.Lease{}, fmt.Errorf("acquire the lease %q: %w", name, err)
-	}
-	return l, nil
+	return s.lease(ctx, name)
 }
 
 // lease reads one.
@@ -67,13 +63,10 @@ func (s *Store) leaseCall(ctx context.Context, scan func(pgx.Row) error, text st
 }
 
 // ReleaseLease implements [store.Leaser].
-func (s *Store) ReleaseLease(ctx context.Context, name string, engine store.EngineID) (bool, error) {
-	had := false
-	err := s.leaseCall(ctx, func(row pgx.Row) error { return row.Scan(&had) }, `select stint.resign($1, $2)`, name, engine)
-	if err != nil {
-		return false, fmt.Errorf("release the lease %q: %w", name, err)
-	}
-	return had, nil
+func (s *Store) ReleaseLease(ctx context.Context, name string, engine store.EngineID) (had bool, err error) {
+	defer wrap(&err, "release the lease %q", name)
+	err = s.leaseCall(ctx, func(row pgx.Row) error { return row.Scan(&had) }, `select stint.resign($1, $2)`, name, engine)
+	return had, err
 }
 
 // Revoke implements [store.Leaser].

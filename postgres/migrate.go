@@ -13,12 +13,10 @@ import (
 )
 
 // Schema implements [store.Migrator].
-func (s *Store) Schema(ctx context.Context) (store.SchemaInfo, error) {
-	info, err := s.installed(ctx, s.pool)
-	if err != nil {
-		return info, fmt.Errorf("read the schema's version: %w", translate(err))
-	}
-	return info, nil
+func (s *Store) Schema(ctx context.Context) (info store.SchemaInfo, err error) {
+	defer wrap(&err, "read the schema's version")
+	info, err = s.installed(ctx, s.pool)
+	return info, translate(err)
 }
 
 func (s *Store) installed(ctx context.Context, q interface {
@@ -146,28 +144,25 @@ func checkServer(ctx context.Context, tx pgx.Tx) error {
 }
 
 // Uninstall implements [store.Migrator].
-func (s *Store) Uninstall(ctx context.Context) error {
+func (s *Store) Uninstall(ctx context.Context) (err error) {
+	defer wrap(&err, "remove schema %q", s.schema)
 	info, err := s.Schema(ctx)
 	switch {
 	case err != nil:
 		return err
 	case info.Installed == 0:
-		err = errors.New("it is not installed")
-	default:
-		gone := false
-		err = s.alone(ctx, info.Installed, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, "drop schema "+s.sql.schema+" cascade")
-			gone = err == nil
-			return err
-		})
-		if err == nil && !gone {
-			err = errors.New("somebody else changed it meanwhile")
-		}
+		return errors.New("it is not installed")
 	}
-	if err != nil {
-		return fmt.Errorf("remove schema %q: %w", s.schema, err)
+	gone := false
+	err = s.alone(ctx, info.Installed, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "drop schema "+s.sql.schema+" cascade")
+		gone = err == nil
+		return err
+	})
+	if err == nil && !gone {
+		err = errors.New("somebody else changed it meanwhile")
 	}
-	return nil
+	return err
 }
 
 // PrintSchema implements [store.Migrator].

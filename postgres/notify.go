@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -116,9 +115,7 @@ var _ store.IdleNotifier = (*Store)(nil)
 
 // Asleep implements [store.IdleNotifier]. A notification asks after the commits that it is
 // for: so either it sees this, or the engine's next look sees them.
-func (s *Store) Asleep(ctx context.Context, engine store.EngineID, asleep bool) error {
-	if err := s.mark(ctx, `update stint.beats set asleep = $2 where token = $1 returning true`, engine, asleep); err != nil {
-		return fmt.Errorf("say whether the engine sleeps: %w", err)
-	}
-	return nil
+func (s *Store) Asleep(ctx context.Context, engine store.EngineID, asleep bool) (err error) {
+	defer wrap(&err, "say whether the engine sleeps")
+	return s.mark(ctx, `update stint.beats set asleep = $2 where token = $1 returning true`, engine, asleep)
 }

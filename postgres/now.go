@@ -101,48 +101,17 @@ func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dict
 	if keyed {
 		p.sendKey(ctx, q, job, id)
 	}
-	p.send(q.nowFence, int8s(int64(req.Engine)))
-	p.send(q.nowLock, int8s(int64(store.NowLane)))
-	p.send(q.now, append(nowParams(job, known), id, int8s(int64(req.Engine)), int8s(req.Serial), int8s(int64(req.Nonce)), int8s(req.Low))...)
+	p.send(q.nowFence, int8s(req.Engine))
+	p.send(q.nowLock, int8s(store.NowLane))
+	p.send(q.now, append(nowParams(job, known), id, int8s(req.Engine), int8s(req.Serial), int8s(req.Nonce), int8s(req.Low))...)
 	p.send(nowLazySQL)
 	if explicit {
 		p.send(commitSQL)
 	}
 	p.SendPipelineSync()
-	p.transaction(explicit, q.taken, int8s(int64(req.Engine)), int8s(req.Serial))
-	if err := p.Sync(); err != nil {
-		p.Close()
-		return claim, err
-	}
-
-	err = p.part(func(rr *pgconn.ResultReader) error {
-		for rr.NextRow() {
-			if v := rr.Values(); len(v) == 2 { // the others answer with one column, or none
-				claim.N, claim.Positions = int64of(v[0]), positionsOf(v[1])
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		p.Close()
-		if conn.Conn().PgConn().TxStatus() == 'E' {
-			_, _ = conn.Exec(ctx, "rollback") // else the pool would give the connection up
-		}
-		return store.Claim{}, ofKey(translate(err), job)
-	}
-	read := reading(claim.Positions)
-	err = p.part(func(rr *pgconn.ResultReader) error {
-		read.rows(rr)
-		return nil
-	})
-	if err != nil {
-		p.Close()
-		return store.Claim{}, translate(err)
-	}
-	if err = p.Close(); err == nil {
-		claim.Entries, err = s.entries(ctx, conn, &read)
-	}
-	return claim, translate(err)
+	p.transaction(explicit, q.taken, int8s(req.Engine), int8s(req.Serial))
+	claim, err = s.readClaim(ctx, conn, p, claim)
+	return claim, ofKey(err, job)
 }
 
 // acquireNow is a connection for a claim; for a job with a key, which may have
@@ -197,28 +166,24 @@ func nowParams(j stint.NewJob, known dictionary) []param {
 	if known.ids != nil {
 		policy, body = int8s(known.ids[0]), texts(known.bodies[0])
 	}
-	timeout, losses := param{oid: pgtype.Int8OID}, param{oid: pgtype.Int2OID}
-	if j.Timeout > 0 {
-		timeout = int8s(j.Timeout.Milliseconds())
-	}
+	losses, by, within := param{oid: pgtype.Int2OID}, param{oid: pgtype.TimestamptzOID}, param{oid: pgtype.Int8OID}
 	if j.MaxLosses != nil {
 		losses = int2s(int16(*j.MaxLosses))
 	}
-	by, within := param{oid: pgtype.TimestamptzOID}, param{oid: pgtype.Int8OID}
 	if !j.StartBy.IsZero() {
 		by = timestamps(j.StartBy)
 	}
 	if j.StartWithin > 0 {
 		within = int8s(j.StartWithin.Microseconds())
 	}
-	tags := textarray(nil)
-	if len(j.Tags) > 0 {
-		column := make([]*string, len(j.Tags))
-		for i := range j.Tags {
-			column[i] = &j.Tags[i]
-		}
-		tags = textarray(column)
+	timeout := param{oid: pgtype.Int8OID}
+	if j.Timeout > 0 {
+		timeout = int8s(j.Timeout.Milliseconds())
 	}
-	return []param{int8s(int64(store.NowLane)), texts(j.Queue), int2s(int16(j.Priority)), texts(j.Kind), texts(string(j.Args)), policy, body,
-		timeout, texts(j.URN), texts(j.Source), texts(string(j.Metadata)), losses, tags, texts(j.Correlation), by, within}
+	var tags []*string
+	for i := range j.Tags {
+		tags = append(tags, &j.Tags[i])
+	}
+	return []param{int8s(store.NowLane), texts(j.Queue), int2s(int16(j.Priority)), texts(j.Kind), texts(string(j.Args)), policy, body,
+		timeout, texts(j.URN), texts(j.Source), texts(string(j.Metadata)), losses, textarray(tags), texts(j.Correlation), by, within}
 }

@@ -62,8 +62,9 @@ func (p pipeline) transaction(explicit bool, text string, params ...param) {
 	}
 }
 
-// part reads results up to the next Sync and returns the first error among them.
-func (p pipeline) part(read func(*pgconn.ResultReader) error) error {
+// part hands each row of the results up to the next Sync to row, and returns the
+// first error among them. The bytes of a row are the driver's again when row returns.
+func (p pipeline) part(row func(values [][]byte)) error {
 	var first error
 	for {
 		results, err := p.GetResults()
@@ -80,12 +81,12 @@ func (p pipeline) part(read func(*pgconn.ResultReader) error) error {
 			p.heard.synced()
 			return first
 		case *pgconn.ResultReader:
-			err := read(r)
-			tag, closeErr := r.Close()
-			p.heard.answered(tag.RowsAffected(), closeErr)
-			if first == nil {
-				first = errors.Join(err, closeErr)
+			for r.NextRow() {
+				row(r.Values())
 			}
+			tag, err := r.Close()
+			p.heard.answered(tag.RowsAffected(), err)
+			first = cmp.Or(first, err)
 		case nil:
 			return cmp.Or(first, errors.New("the server's answers ended early"))
 		}
@@ -97,4 +98,14 @@ func (p pipeline) part(read func(*pgconn.ResultReader) error) error {
 func (p pipeline) broken(err error) bool {
 	var pg *pgconn.PgError
 	return !errors.As(err, &pg) || pg.Severity == "FATAL"
+}
+
+// call sends one statement, and hands each row of its answer to row.
+func (p pipeline) call(explicit bool, text string, row func(values [][]byte), params ...param) error {
+	p.transaction(explicit, text, params...)
+	err := p.Sync()
+	if err == nil {
+		err = p.part(row)
+	}
+	return errors.Join(err, p.Close())
 }

@@ -20,12 +20,13 @@ import (
 
 // Join implements [store.Roster]. The engine's row and its beat appear
 // together, so that an engine without a beat never exists.
-func (s *Store) Join(ctx context.Context, e store.EngineInfo, kinds []stint.KindInfo) error {
+func (s *Store) Join(ctx context.Context, e store.EngineInfo, kinds []stint.KindInfo) (err error) {
+	defer wrap(&err, "join the roster")
 	if err := s.startWork(ctx, e.TimeToLive); err != nil {
-		return fmt.Errorf("join the roster: %w", err)
+		return err
 	}
 	info := store.SchemaInfo{Known: len(s.steps)}
-	err := s.transactWork(ctx, func(tx pgx.Tx) error {
+	return s.transactWork(ctx, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(s.sql.in(`select version, oldest from stint.meta`)).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&info.Installed, &info.Oldest)
@@ -60,10 +61,6 @@ func (s *Store) Join(ctx context.Context, e store.EngineInfo, kinds []stint.Kind
 		}
 		return cmp.Or(tx.SendBatch(ctx, batch).Close(), s.tooNew(info))
 	})
-	if err != nil {
-		return fmt.Errorf("join the roster: %w", err)
-	}
-	return nil
 }
 
 // millis is a duration as the schema keeps it: null for none.
@@ -105,8 +102,8 @@ returning true, clock_timestamp(), b.drain or (select m.oldest > $5 from stint.m
 // would bring back the buried. It takes the engine's lock as every write of an
 // engine does, so that a burial which it keeps waiting knows, and can end it.
 // An engine of a program that the schema has left behind is asked to leave.
-func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
-	var orders store.HeartbeatReply
+func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.Heartbeat) (orders store.HeartbeatReply, err error) {
+	defer wrap(&err, "beat")
 	found, same := false, false
 	scan := func(row pgx.Row) error {
 		err := row.Scan(&found, &orders.Now, &orders.Drain, &same)
@@ -115,25 +112,20 @@ func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.He
 		}
 		return err
 	}
-	err := s.once(ctx, scan, s.sql.in(beatSQL), engine, b.Low, notNil(b.Running), b.Number, len(s.steps))
+	err = s.once(ctx, scan, s.sql.in(beatSQL), engine, b.Low, notNil(b.Running), b.Number, len(s.steps))
 	switch {
 	case err == nil && !found:
 		err = store.ErrBuried
 	case err == nil && !same:
 		err = fmt.Errorf("%w: the server was failed over since it joined", store.ErrBuried)
 	}
-	if err != nil {
-		return orders, fmt.Errorf("beat: %w", err)
-	}
-	return orders, nil
+	return orders, err
 }
 
 // Drain implements [store.Roster].
-func (s *Store) Drain(ctx context.Context, engine store.EngineID) error {
-	if err := s.mark(ctx, `update stint.beats set drain = true where token = $1 returning true`, engine); err != nil {
-		return fmt.Errorf("drain engine %d: %w", engine, err)
-	}
-	return nil
+func (s *Store) Drain(ctx context.Context, engine store.EngineID) (err error) {
+	defer wrap(&err, "drain engine %d", engine)
+	return s.mark(ctx, `update stint.beats set drain = true where token = $1 returning true`, engine)
 }
 
 // mark changes what is noted beside an engine's beat. Read committed, as every
@@ -162,12 +154,9 @@ where c.engine = $1 and c.serial >= $2 and c.serial < $3
 order by c.serial, p.i`
 
 // Held implements [store.Roster].
-func (s *Store) Held(ctx context.Context, engine store.EngineID, serial int64) ([]store.Claim, error) {
-	claims, err := s.held(ctx, s.work(), engine, serial, math.MaxInt64)
-	if err != nil {
-		return nil, fmt.Errorf("read what engine %d holds: %w", engine, err)
-	}
-	return claims, nil
+func (s *Store) Held(ctx context.Context, engine store.EngineID, serial int64) (_ []store.Claim, err error) {
+	defer wrap(&err, "read what engine %d holds", engine)
+	return s.held(ctx, s.work(), engine, serial, math.MaxInt64)
 }
 
 func (s *Store) held(ctx context.Context, q queryer, engine store.EngineID, from, to int64) ([]store.Claim, error) {

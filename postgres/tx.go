@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -60,16 +61,10 @@ type batcher interface {
 func runBatch(ctx context.Context, b batcher, stmts []statement, scan func(row func(...any) error) error) error {
 	if len(stmts) == 1 {
 		rows, err := b.Query(ctx, stmts[0].text, stmts[0].args...)
-		if err != nil {
-			return translate(err)
+		if err == nil {
+			err = scanAll(rows, scan)
 		}
-		defer rows.Close()
-		for rows.Next() {
-			if err := scan(rows.Scan); err != nil {
-				return err
-			}
-		}
-		return translate(rows.Err())
+		return translate(err)
 	}
 	batch := &pgx.Batch{}
 	queue(batch, stmts, scan)
@@ -90,16 +85,19 @@ func queue(batch *pgx.Batch, stmts []statement, scan func(row func(...any) error
 	for i, s := range stmts {
 		q := batch.Queue(s.text, s.args...)
 		if i == 0 {
-			q.Query(func(rows pgx.Rows) error {
-				for rows.Next() {
-					if err := scan(rows.Scan); err != nil {
-						return err
-					}
-				}
-				return rows.Err()
-			})
+			q.Query(func(rows pgx.Rows) error { return scanAll(rows, scan) })
 		}
 	}
+}
+
+func scanAll(rows pgx.Rows, scan func(row func(...any) error) error) error {
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }
 
 // runSQL passes arrays as text, which every driver can send.
@@ -114,26 +112,14 @@ func runSQL(ctx context.Context, tx *sql.Tx, stmts []statement, scan func(row fu
 			}
 			args[k] = text
 		}
-		if i > 0 {
-			if _, err := tx.ExecContext(ctx, s.text, args...); err != nil {
-				return translate(err)
-			}
-			continue
-		}
 		rows, err := tx.QueryContext(ctx, s.text, args...)
 		if err != nil {
 			return translate(err)
 		}
-		for rows.Next() {
-			if err := scan(rows.Scan); err != nil {
-				rows.Close()
-				return err
-			}
+		for err == nil && i == 0 && rows.Next() {
+			err = scan(rows.Scan)
 		}
-		if err := rows.Close(); err != nil {
-			return translate(err)
-		}
-		if err := rows.Err(); err != nil {
+		if err = cmp.Or(err, rows.Close(), rows.Err()); err != nil {
 			return translate(err)
 		}
 	}

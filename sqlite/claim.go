@@ -28,21 +28,12 @@ where l.lane is not null
 // Look implements [store.Claimer]. It never asks to settle: nothing has to be
 // stepped over here.
 func (s *Store) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
-	var sights []store.LaneHead
-	err := s.read(ctx, func(c *conn) error {
-		sights = nil
-		return c.query(lookSQL, []any{arrayOf(known.Foreign)}, func(q *stmt) error {
-			sights = append(sights, store.LaneHead{
-				Lane: store.LaneID(q.ColumnInt64(0)), Queue: q.ColumnText(1), Priority: q.ColumnInt(2), Kind: q.ColumnText(3),
-				Paused: q.ColumnInt64(4) != 0,
-			})
-			return nil
-		})
+	return collect(ctx, s, "look for work", lookSQL, []any{arrayOf(known.Foreign)}, func(q *stmt) store.LaneHead {
+		return store.LaneHead{
+			Lane: store.LaneID(q.ColumnInt64(0)), Queue: q.ColumnText(1), Priority: q.ColumnInt(2), Kind: q.ColumnText(3),
+			Paused: q.ColumnInt64(4) != 0,
+		}
 	})
-	if err != nil {
-		return nil, fmt.Errorf("look for work: %w", err)
-	}
-	return sights, nil
 }
 
 // fenceSQL begins every write of an engine. Burial deletes the row, and
@@ -118,12 +109,11 @@ func (c *conn) claim(req store.ClaimRequest, claim *store.Claim) error {
 }
 
 // Fetch implements [store.Claimer].
-func (s *Store) Fetch(ctx context.Context, at []store.Position) ([]store.Entry, error) {
+func (s *Store) Fetch(ctx context.Context, at []store.Position) (entries []store.Entry, err error) {
 	if len(at) == 0 {
 		return nil, nil
 	}
-	var entries []store.Entry
-	err := s.read(ctx, func(c *conn) (err error) {
+	err = s.read(ctx, func(c *conn) (err error) {
 		entries, err = s.fetch(c, at)
 		return err
 	})

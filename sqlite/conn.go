@@ -49,11 +49,11 @@ func (s *Store) named(text string) string {
 func (c *conn) prepare(text string) (*stmt, error) { return c.prepareRows(text, 1) }
 
 // prepareRows returns an insert of so many rows, from the text of one that
-// inserts one; see [stmt.row].
+// inserts one; see [stmt.set].
 func (c *conn) prepareRows(text string, rows int) (*stmt, error) {
 	key := statement{text, rows}
 	if s, ok := c.stmts[key]; ok {
-		s.err, s.base = nil, 0
+		s.err = nil
 		return s, nil
 	}
 	var (
@@ -69,7 +69,7 @@ func (c *conn) prepareRows(text string, rows int) (*stmt, error) {
 	} else if strings.TrimSpace(tail) != "" {
 		return nil, fmt.Errorf("more than one statement: %q", tail)
 	}
-	s := &stmt{Stmt: p, conn: c, source: text, bound: make([]value, p.BindCount()+1), rows: rows}
+	s := &stmt{Stmt: p, conn: c, source: text, bound: make([]value, p.BindCount()+1)}
 	c.stmts[key] = s
 	return s, nil
 }

@@ -25,7 +25,7 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 	}
 	receipts := make([]stint.Receipt, len(jobs))
 	err := s.write(ctx, func(c *conn) (bool, error) {
-		return true, storeJobs(ctx, (*direct)(c), jobs, receipts, (&laneCache{}).normal)
+		return true, storeJobs(ctx, (*direct)(c), jobs, receipts, nil)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("enqueue %d jobs: %w", len(jobs), err)
@@ -60,9 +60,9 @@ func (d *direct) holder(key string) (h keyHolder, err error) {
 }
 
 // storeJobs appends jobs and says what came of them. A job that is not due
-// gets its contents into the lane that no engine claims, and a waiting row; for
-// the others, lane says where they go.
-func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []stint.Receipt, lane func(queue string, priority int) store.LaneID) error {
+// gets its contents into the lane that no engine claims, and a waiting row. Of
+// the others, place says what is special, unless it is nil.
+func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []stint.Receipt, place func(e *newEntry)) error {
 	keys, err := holders(a, jobs)
 	if err != nil {
 		return err
@@ -72,6 +72,7 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 	var (
 		policies = map[retry.Policy]int64{retry.Default(): 0}
 		created  = micro(time.Now())
+		lanes    laneCache
 	)
 	if err := checkStarts(jobs, keys, created); err != nil {
 		return err
@@ -103,7 +104,7 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 		}
 		e := next.add(i)
 		*e = newEntry{
-			lane: lane(j.Queue, j.Priority), created: created, policy: policy, timeout: j.Timeout.Microseconds(),
+			lane: lanes.normal(j.Queue, j.Priority), created: created, policy: policy, timeout: j.Timeout.Microseconds(),
 			attempt: 1, priority: j.Priority, maxLosses: j.MaxLosses, queue: j.Queue, kind: j.Kind,
 			args: j.Args, metadata: j.Metadata, urn: j.URN, source: j.Source,
 			correlation: j.Correlation,
@@ -114,7 +115,9 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 		if at := dueAt(j, created); at > created {
 			e.due, e.lane = at, store.NoLane
 		}
-		e.startBy = startBy(j, max(created, e.due))
+		if e.startBy = startBy(j, max(created, e.due)); place != nil {
+			place(e)
+		}
 		// Another job of the batch may have the same key.
 		if len(next.entries) == maxBulk || j.IdempotencyKey != "" {
 			if err := next.flush(); err != nil {
@@ -174,7 +177,7 @@ func (s *stored) keep(j *stint.NewJob, e *newEntry, id int64) error {
 			return err
 		}
 	}
-	if e.due != 0 {
+	if e.lane == store.NoLane {
 		w := newWait{job: id, due: e.due, body: id, why: stint.Scheduled, attempt: 1, priority: e.priority, queue: e.queue, kind: e.kind}
 		if err := s.run(waitSQL, w.args()...); err != nil {
 			return err

@@ -32,12 +32,16 @@ insert into stint_entries (lane, created, job, body, due, policy, timeout, attem
   schedule, nth, occurrence)
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
+// entryColumns is how many values that takes.
+const entryColumns = 26
+
 // append appends an entry and returns its position.
 func (c *conn) append(e *newEntry) (int64, error) { return c.appendAll([]newEntry{*e}) }
 
 // appendAll appends entries, at positions that follow one another, and returns
 // the last.
 func (c *conn) appendAll(all []newEntry) (last int64, err error) {
+	var room [entryColumns]value
 	for len(all) > 0 {
 		n := bulk(len(all), func(i int) int { return all[i].size() })
 		s, err := c.prepareRows(appendSQL, n)
@@ -45,8 +49,7 @@ func (c *conn) appendAll(all []newEntry) (last int64, err error) {
 			return 0, err
 		}
 		for i := range n {
-			s.row(i)
-			all[i].bind(s)
+			s.set(i, all[i].values(room[:0])...)
 		}
 		if err := s.run(); err != nil {
 			return 0, err
@@ -59,34 +62,13 @@ func (c *conn) appendAll(all []newEntry) (last int64, err error) {
 // size counts the bytes of its texts that may be long.
 func (e *newEntry) size() int { return len(e.args) + len(e.metadata) + len(e.tags) }
 
-// bind binds the values of [appendSQL].
-func (e *newEntry) bind(s *stmt) {
-	s.int(1, int64(e.lane))
-	s.int(2, e.created)
-	s.intOr(3, e.job)
-	s.intOr(4, e.body)
-	s.intOr(5, e.due)
-	s.intOr(6, e.policy)
-	s.intOr(7, e.timeout)
-	s.int(8, int64(e.attempt))
-	s.int(9, int64(e.priority))
-	s.int(10, int64(e.losses))
-	s.int(11, int64(e.suspect))
-	s.intOf(12, e.maxLosses)
-	s.text(13, e.queue)
-	s.text(14, e.kind)
-	s.raw(15, e.args)
-	s.textOr(16, e.tags)
-	s.textOr(17, e.urn)
-	s.textOr(18, e.source)
-	s.raw(19, e.metadata)
-	s.intOr(20, flag(e.faulty))
-	s.intOr(21, e.recovered)
-	s.textOr(22, e.correlation)
-	s.intOr(23, e.startBy)
-	s.textOr(24, e.schedule)
-	s.intOr(25, e.nth)
-	s.intOr(26, e.occurrence)
+// values appends those of [appendSQL].
+func (e *newEntry) values(v []value) []value {
+	return append(v, num(e.lane), num(e.created), numOr(e.job), numOr(e.body), numOr(e.due),
+		numOr(e.policy), numOr(e.timeout), num(e.attempt), num(e.priority), num(e.losses), num(e.suspect),
+		numOf(e.maxLosses), text(e.queue), text(e.kind), raw(e.args), textOr(e.tags), textOr(e.urn), textOr(e.source),
+		raw(e.metadata), numOr(flag(e.faulty)), numOr(e.recovered), textOr(e.correlation), numOr(e.startBy),
+		textOr(e.schedule), numOr(e.nth), numOr(e.occurrence))
 }
 
 // newWait is a row of waiting on its way.

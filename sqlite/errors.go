@@ -38,6 +38,13 @@ var meanings = []struct {
 	{sqlite3.IOERR_SHORT_READ, nil, damaged},
 }
 
+// wrap adds to the error that a function returns what was tried.
+func wrap(err *error, what string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", fmt.Sprintf(what, args...), *err)
+	}
+}
+
 // explain is translate for what the store's own connections say. The driver takes
 // a disk that is full for any error of the disk, so the disk is asked.
 func (s *Store) explain(err error) error {

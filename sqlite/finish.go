@@ -131,8 +131,7 @@ func (r *recorder) insertAll(done []store.Completion) (added bool, err error) {
 		return false, err
 	}
 	for i := range done {
-		s.row(i)
-		if _, err := r.bind(s, &done[i]); err != nil {
+		if _, err := r.bind(s, i, &done[i]); err != nil {
 			return false, fmt.Errorf("position %d: %w", done[i].Pos, err)
 		}
 	}
@@ -193,45 +192,29 @@ func (r *recorder) insert(x *store.Completion) (added bool, finished int64, err 
 	if err != nil {
 		return false, 0, err
 	}
-	if finished, err = r.bind(s, x); err != nil {
+	if finished, err = r.bind(s, 0, x); err != nil {
 		return false, 0, err
 	}
 	err = s.run()
 	return err == nil && r.db.Changes() > 0, finished, err
 }
 
-// bind binds the values of [recordSQL], and returns when the attempt ended.
-func (r *recorder) bind(s *stmt, x *store.Completion) (int64, error) {
+// bind binds the values of [recordSQL] for a row, and returns when the attempt ended.
+func (r *recorder) bind(s *stmt, row int, x *store.Completion) (int64, error) {
 	started, finished := span(x, r.now)
-	s.int(1, int64(x.Pos))
+	job, failure := num(x.Job), value{}
 	if int64(x.Job) == int64(x.Pos) {
-		s.null(2)
-	} else {
-		s.int(2, int64(x.Job))
+		job = value{}
 	}
-	s.int(3, int64(x.Attempt))
-	s.int(4, int64(x.Nonce))
-	s.int(5, int64(r.engine))
-	s.int(6, int64(x.Slot))
-	s.int(7, started)
-	s.int(8, finished)
-	s.int(9, int64(x.Outcome))
-	if x.Final {
-		s.int(10, 1)
-	} else {
-		s.int(10, 0)
-	}
-	s.textOr(11, x.Reason)
-	s.raw(12, x.Result)
-	if x.Error == nil {
-		s.null(13)
-	} else {
+	if x.Error != nil {
 		text, err := json.Marshal(x.Error)
 		if err != nil {
 			return 0, err
 		}
-		s.raw(13, text)
+		failure = raw(text)
 	}
+	s.set(row, num(x.Pos), job, num(x.Attempt), num(x.Nonce), num(r.engine), num(x.Slot), num(started),
+		num(finished), num(int(x.Outcome)), num(flag(x.Final)), textOr(x.Reason), raw(x.Result), failure)
 	return finished, nil
 }
 

@@ -98,15 +98,8 @@ func timeOrNil(t time.Time) any {
 
 // FireSchedules implements [store.Scheduler]. When nothing is due it reads a row, else
 // one and those that are due.
-func (s *Store) FireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (store.FireResult, error) {
-	fired, err := s.fireSchedules(ctx, f, plan)
-	if err != nil {
-		return fired, fmt.Errorf("fire schedules: %w", err)
-	}
-	return fired, nil
-}
-
-func (s *Store) fireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (store.FireResult, error) {
+func (s *Store) FireSchedules(ctx context.Context, f store.FireRequest, plan store.PlanFunc) (_ store.FireResult, err error) {
+	defer wrap(&err, "fire schedules")
 	turn, fired, err := store.PlanDue(f, plan, func(until time.Time, limit int) ([]store.ScheduleInfo, time.Time, error) {
 		return s.dueSchedules(ctx, f, until, limit)
 	})
@@ -181,41 +174,29 @@ func (c *conn) move(ctx context.Context, p store.FirePlan, skips bool) (moved bo
 
 func (c *conn) makeJobs(ctx context.Context, p store.FirePlan, count int64) (jobs []store.FiredJob, err error) {
 	for _, at := range p.Occurrences {
-		m := &maker{direct: (*direct)(c), schedule: p.Schedule.Name, nth: count + int64(len(jobs)) + 1}
+		occurrence := int64(0)
 		if !at.IsZero() {
-			m.occurrence = micro(at)
+			occurrence = micro(at)
 			// What is there already is not made again, whatever the plan says.
-			there, err := c.found(occurredSQL, m.schedule, m.occurrence)
+			there, err := c.found(occurredSQL, p.Schedule.Name, occurrence)
 			if err != nil {
 				return nil, err
 			} else if there {
 				continue
 			}
 		}
+		// It is ready at once, and was due at its occurrence.
+		place := func(e *newEntry) {
+			e.schedule, e.nth, e.occurrence = p.Schedule.Name, count+int64(len(jobs))+1, occurrence
+			if e.due = occurrence; e.due != 0 && e.startBy != 0 {
+				e.startBy += e.due - e.created
+			}
+		}
 		receipt := []stint.Receipt{{}}
-		if err := storeJobs(ctx, m, []stint.NewJob{p.Schedule.Job}, receipt, (&laneCache{}).normal); err != nil {
+		if err := storeJobs(ctx, (*direct)(c), []stint.NewJob{p.Schedule.Job}, receipt, place); err != nil {
 			return nil, err
 		}
-		jobs = append(jobs, store.FiredJob{Schedule: m.schedule, Occurrence: at, ID: receipt[0].ID})
+		jobs = append(jobs, store.FiredJob{Schedule: p.Schedule.Name, Occurrence: at, ID: receipt[0].ID})
 	}
 	return jobs, nil
-}
-
-// maker appends a schedule's job: ready at once, and due at its occurrence.
-type maker struct {
-	*direct
-	schedule        string
-	nth, occurrence int64
-}
-
-func (m *maker) appendAll(all []newEntry) (int64, error) {
-	made := all[0] // there is one
-	made.schedule, made.nth, made.occurrence = m.schedule, m.nth, m.occurrence
-	if m.occurrence != 0 {
-		made.due = m.occurrence
-		if made.startBy != 0 {
-			made.startBy += m.occurrence - made.created
-		}
-	}
-	return m.direct.appendAll([]newEntry{made})
 }

@@ -72,10 +72,9 @@ func holders(a appender, jobs []stint.NewJob) (map[string]keyHolder, error) {
 // keys forgets keys of jobs that are gone, or that ended as long ago as they are
 // kept. Those of others are looked at again when that can be so.
 func (t *retainer) keys(c *conn) error {
-	seen, now := 0, micro(t.now)
+	now := micro(t.now)
 	later := now + min(t.Keep.Shortest(), 24*time.Hour).Microseconds() // the rules may change meanwhile
-	err := c.query(oldKeysSQL, []any{now, t.Limit}, func(q *stmt) error {
-		seen++
+	return t.page(c, oldKeysSQL, []any{now, t.Limit}, func(q *stmt) {
 		key, until := q.ColumnText(0), later
 		if gone := q.ColumnInt64(1) != 0; gone {
 			until = 0
@@ -85,12 +84,9 @@ func (t *retainer) keys(c *conn) error {
 			}
 		}
 		if until <= now {
-			t.dropping(func(c *conn) error { _, err := c.exec(forgetKeySQL, key); return err })
-			return nil
+			t.delete(forgetKeySQL, key)
+		} else {
+			t.run(postponeKeySQL, until, key)
 		}
-		t.drop = append(t.drop, func(c *conn) error { _, err := c.exec(postponeKeySQL, until, key); return err })
-		return nil
 	})
-	t.done.More = seen == t.Limit
-	return err
 }

@@ -63,18 +63,11 @@ func (c *conn) lease(name string, now int64) (store.Lease, error) {
 }
 
 // Acquire implements [store.Leaser].
-func (s *Store) Acquire(ctx context.Context, name string, engine store.EngineID, term time.Duration) (store.Lease, error) {
+func (s *Store) Acquire(ctx context.Context, name string, engine store.EngineID, term time.Duration) (l store.Lease, err error) {
 	if err := store.CheckTerm(name, term); err != nil {
 		return store.Lease{}, err
 	}
-	l, err := s.acquire(ctx, name, engine, term)
-	if err != nil {
-		return store.Lease{}, fmt.Errorf("acquire the lease %q: %w", name, err)
-	}
-	return l, nil
-}
-
-func (s *Store) acquire(ctx context.Context, name string, engine store.EngineID, term time.Duration) (l store.Lease, err error) {
+	defer wrap(&err, "acquire the lease %q", name)
 	// Nearly always another engine has it, and nothing is written.
 	err = s.read(ctx, func(c *conn) (err error) {
 		if err = c.fence(engine); err == nil {

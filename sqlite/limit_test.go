@@ -38,8 +38,9 @@ func byHand(b *testing.B) *conn {
 }
 
 // bulkOf inserts n rows in one transaction.
-func bulkOf(b *testing.B, c *conn, text string, n int, bind func(s *stmt, row int)) {
+func bulkOf(b *testing.B, c *conn, text string, n int, values func(v []value, row int) []value) {
 	b.Helper()
+	var room [4]value
 	err := c.control(`begin immediate`)
 	for done := 0; done < n && err == nil; {
 		rows := bulk(n-done, func(int) int { return 0 })
@@ -48,8 +49,7 @@ func bulkOf(b *testing.B, c *conn, text string, n int, bind func(s *stmt, row in
 			b.Fatal(perr)
 		}
 		for i := range rows {
-			s.row(i)
-			bind(s, done+i)
+			s.set(i, values(room[:0], done+i)...)
 		}
 		err = s.run()
 		done += rows
@@ -64,11 +64,8 @@ func bulkOf(b *testing.B, c *conn, text string, n int, bind func(s *stmt, row in
 
 func enqueueByHand(b *testing.B, c *conn, n int) {
 	args := json.RawMessage(`{"n":1}`)
-	bulkOf(b, c, `insert into log (created, queue, kind, args) values (?, ?, ?, ?)`, n, func(s *stmt, _ int) {
-		s.int(1, 1)
-		s.text(2, "default")
-		s.text(3, "noop")
-		s.raw(4, args)
+	bulkOf(b, c, `insert into log (created, queue, kind, args) values (?, ?, ?, ?)`, n, func(v []value, _ int) []value {
+		return append(v, num(1), text("default"), text("noop"), raw(args))
 	})
 }
 
@@ -99,11 +96,8 @@ func BenchmarkLimitWork(b *testing.B) {
 				b.Fatal(len(read), err)
 			}
 			last = read[len(read)-1]
-			bulkOf(b, c, `insert into history (pos, started, finished, outcome) values (?, ?, ?, ?)`, limitBatch, func(s *stmt, i int) {
-				s.int(1, read[i])
-				s.int(2, 1)
-				s.int(3, 2)
-				s.int(4, 1)
+			bulkOf(b, c, `insert into history (pos, started, finished, outcome) values (?, ?, ?, ?)`, limitBatch, func(v []value, i int) []value {
+				return append(v, num(read[i]), num(1), num(2), num(1))
 			})
 			n += limitBatch
 		}

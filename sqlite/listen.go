@@ -22,8 +22,7 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 		return fmt.Errorf("listen: %w", err)
 	}
 	defer s.listening.Done()
-	heard, leave := s.changed.join()
-	defer leave()
+	heard := s.changed.wait()
 	var tick <-chan time.Time
 	changed := func() (bool, error) { return false, nil }
 	if s.config.Poll > 0 && s.readers != nil {
@@ -48,6 +47,7 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 		case <-s.closed:
 			return fmt.Errorf("listen: %w", errClosed)
 		case <-heard:
+			heard = s.changed.wait()
 			ring()
 		case <-tick:
 			switch yes, err := changed(); {
@@ -76,34 +76,25 @@ func (c *conn) changes() func() (bool, error) {
 
 // signal wakes all that wait for something to happen. The zero value is ready.
 type signal struct {
-	mu      sync.Mutex
-	waiting map[chan struct{}]struct{}
+	mu   sync.Mutex
+	next chan struct{} // closed by the next ring; nil while nothing waits for it
 }
 
-// join returns a channel that receives after each ring; several rings may be
-// one.
-func (s *signal) join() (heard <-chan struct{}, leave func()) {
-	ch := make(chan struct{}, 1)
+// wait returns a channel that is closed by the next ring.
+func (s *signal) wait() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting == nil {
-		s.waiting = map[chan struct{}]struct{}{}
+	if s.next == nil {
+		s.next = make(chan struct{})
 	}
-	s.waiting[ch] = struct{}{}
-	return ch, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.waiting, ch)
-	}
+	return s.next
 }
 
 func (s *signal) ring() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for ch := range s.waiting {
-		select {
-		case ch <- struct{}{}:
-		default:
-		}
+	if s.next != nil {
+		close(s.next)
+		s.next = nil
 	}
 }

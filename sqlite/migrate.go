@@ -32,15 +32,7 @@ const (
 
 // Schema implements [store.Migrator].
 func (s *Store) Schema(ctx context.Context) (store.SchemaInfo, error) {
-	var info store.SchemaInfo
-	err := s.read(ctx, func(c *conn) (err error) {
-		info, err = s.installed(c)
-		return err
-	})
-	if err != nil {
-		return info, fmt.Errorf("read the schema's version: %w", err)
-	}
-	return info, nil
+	return reading(ctx, s, "read the schema's version", s.installed)
 }
 
 func (s *Store) installed(c *conn) (store.SchemaInfo, error) {
@@ -138,20 +130,15 @@ func (s *Store) Uninstall(ctx context.Context) error {
 		drops = append(drops, s.named("drop "+object[1]+" if exists "+object[2]))
 	}
 	slices.Reverse(drops) // views look at tables
-	err := s.write(ctx, func(c *conn) (bool, error) {
-		info, err := s.installed(c)
-		if err == nil && info.Installed == 0 {
+	_, err := writing(ctx, s, "remove the schema", func(c *conn) (info store.SchemaInfo, wake bool, err error) {
+		if info, err = s.installed(c); err == nil && info.Installed == 0 {
 			err = errors.New("it is not installed")
+		} else if err == nil {
+			err = c.script(strings.Join(drops, ";"))
 		}
-		if err != nil {
-			return false, err
-		}
-		return false, c.script(strings.Join(drops, ";"))
+		return info, false, err
 	})
-	if err != nil {
-		return fmt.Errorf("remove the schema: %w", err)
-	}
-	return nil
+	return err
 }
 
 // PrintSchema implements [store.Migrator].

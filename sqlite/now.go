@@ -31,7 +31,7 @@ func (c *conn) enqueueClaimed(ctx context.Context, job stint.NewJob, req store.C
 	}
 	job.Delay, job.RunAt = 0, time.Time{}
 	var receipts [1]stint.Receipt
-	now := func(string, int) store.LaneID { return store.NowLane }
+	now := func(e *newEntry) { e.lane = store.NowLane }
 	if err := storeJobs(ctx, (*direct)(c), []stint.NewJob{job}, receipts[:], now); err != nil {
 		return err
 	}

@@ -66,8 +66,13 @@ func (s *Store) Retain(ctx context.Context, r store.RetainStep) (store.Retained,
 			if err := t.look(c, step); err != nil {
 				return false, err
 			}
-			for _, drop := range t.drop {
-				if err := drop(c); err != nil {
+			for _, d := range t.drop {
+				if d.text == "" {
+					_, err := c.erase(d.job, micro(t.now), t.summed)
+					if err != nil {
+						return false, err
+					}
+				} else if _, err := c.exec(d.text, d.args...); err != nil {
 					return false, err
 				}
 			}
@@ -85,8 +90,15 @@ type retainer struct {
 	store.RetainStep
 	now    time.Time
 	done   store.Retained
-	drop   []func(c *conn) error
+	drop   []dropping
 	summed func(store.Position, int64) bool // which attempts are in the sums
+}
+
+// dropping is one thing to do: a statement, or to erase a job.
+type dropping struct {
+	text string
+	args []any
+	job  stint.ID
 }
 
 func (t *retainer) look(c *conn, step func(*retainer, *conn) error) error {
@@ -97,10 +109,28 @@ func (t *retainer) look(c *conn, step func(*retainer, *conn) error) error {
 	return step(t, c)
 }
 
-// dropping notes something that is to go.
-func (t *retainer) dropping(drop func(c *conn) error) {
+// run notes a statement that is to run, and delete one that counts as a deletion.
+func (t *retainer) run(text string, args ...any) {
+	t.drop = append(t.drop, dropping{text: text, args: args})
+}
+
+func (t *retainer) delete(text string, args ...any) {
 	t.done.Deleted++
-	t.drop = append(t.drop, drop)
+	t.run(text, args...)
+}
+
+// page goes through a page of what is there.
+func (t *retainer) page(c *conn, text string, args []any, row func(q *stmt)) error {
+	seen := 0
+	err := c.query(text, args, func(q *stmt) error {
+		seen++
+		row(q)
+		return nil
+	})
+	if t.done.More = seen == t.Limit; !t.done.More {
+		t.done.Next = store.RetainMark{}
+	}
+	return err
 }
 
 // before is the instant so long ago.
@@ -131,16 +161,14 @@ func (t *retainer) jobs(c *conn) error {
 			return nil
 		}
 		seen++
-		pos, job, now := store.Position(q.ColumnInt64(0)), stint.ID(q.ColumnInt64(1)), micro(t.now)
+		pos, job := store.Position(q.ColumnInt64(0)), stint.ID(q.ColumnInt64(1))
 		t.done.Next.Pos = pos
 		age := t.Keep.Of(q.name(5), stateOf(q, 2))
 		switch final := q.ColumnInt64(3) != 0; {
 		case !final, age == store.Forever, t.Age != 0 && age != t.Age:
 		case q.ColumnInt64(4) <= t.before(age):
-			t.dropping(func(c *conn) error {
-				_, err := c.erase(job, now, t.summed)
-				return err
-			})
+			t.done.Deleted++
+			t.drop = append(t.drop, dropping{job: job})
 		case t.done.Young == (store.RetainMark{}) && !ahead:
 			t.done.Young = store.RetainMark{Pos: pos - 1, N: 1} // never the zero mark, which is none
 		}
@@ -151,58 +179,28 @@ func (t *retainer) jobs(c *conn) error {
 }
 
 func (t *retainer) claims(c *conn) error {
-	seen := 0
-	err := c.query(claimsPageSQL, []any{int64(t.From.Lane), t.From.N, t.Limit}, func(q *stmt) error {
-		seen++
+	return t.page(c, claimsPageSQL, []any{int64(t.From.Lane), t.From.N, t.Limit}, func(q *stmt) {
 		lane, n, taken := q.ColumnInt64(0), q.ColumnInt64(1), q.ColumnInt64(2)
 		t.done.Next.Lane, t.done.Next.N = store.LaneID(lane), n
 		if q.ColumnInt64(3) == 0 {
-			t.dropping(func(c *conn) error {
-				if _, err := c.exec(dropClaimSQL, lane, n); err != nil {
-					return err
-				}
-				_, err := c.exec(uncountSQL, taken)
-				return err
-			})
+			t.delete(dropClaimSQL, lane, n)
+			t.run(uncountSQL, taken)
 		}
-		return nil
 	})
-	if t.done.More = seen == t.Limit; !t.done.More {
-		t.done.Next = store.RetainMark{}
-	}
-	return err
 }
 
 func (t *retainer) engines(c *conn) error {
-	seen := 0
-	err := c.query(enginesPageSQL, []any{t.before(t.Keep.Shortest()), int64(t.From.Pos), t.Limit}, func(q *stmt) error {
-		seen++
+	return t.page(c, enginesPageSQL, []any{t.before(t.Keep.Shortest()), int64(t.From.Pos), t.Limit}, func(q *stmt) {
 		token := q.ColumnInt64(0)
 		t.done.Next.Pos = store.Position(token)
 		if q.ColumnInt64(1) == 0 {
-			t.dropping(func(c *conn) error {
-				_, err := c.exec(dropHistorySQL, token)
-				return err
-			})
+			t.delete(dropHistorySQL, token)
 		}
-		return nil
 	})
-	if t.done.More = seen == t.Limit; !t.done.More {
-		t.done.Next = store.RetainMark{}
-	}
-	return err
 }
 
 func (t *retainer) changes(c *conn) error {
-	args := []any{t.Limit, t.before(store.ChangesKept)}
-	err := c.query(oldChangesSQL, args, func(q *stmt) error {
-		n := q.ColumnInt64(0)
-		t.dropping(func(c *conn) error {
-			_, err := c.exec(dropChangeSQL, n)
-			return err
-		})
-		return nil
+	return t.page(c, oldChangesSQL, []any{t.Limit, t.before(store.ChangesKept)}, func(q *stmt) {
+		t.delete(dropChangeSQL, q.ColumnInt64(0))
 	})
-	t.done.More = t.done.Deleted == t.Limit
-	return err
 }

@@ -83,12 +83,12 @@ const (
 
 // Heartbeat implements [store.Roster]. An engine of a program that the schema has
 // left behind is asked to leave.
-func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
-	var orders store.HeartbeatReply
+func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.Heartbeat) (orders store.HeartbeatReply, err error) {
+	defer wrap(&err, "beat")
 	if err := s.inPlace(); err != nil {
-		return store.HeartbeatReply{}, fmt.Errorf("beat: %w", err)
+		return orders, err
 	}
-	err := s.write(ctx, func(c *conn) (bool, error) {
+	err = s.write(ctx, func(c *conn) (bool, error) {
 		stands := false
 		now := time.Now()
 		err := c.query(beatSQL, []any{micro(now), b.Low, arrayOf(b.Running), int64(engine), b.Number, len(s.steps)}, func(q *stmt) error {
@@ -106,10 +106,7 @@ func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.He
 	if errors.Is(err, store.ErrBuried) {
 		s.places.change(engine, unlocked)
 	}
-	if err != nil {
-		return store.HeartbeatReply{}, fmt.Errorf("beat: %w", err)
-	}
-	return orders, nil
+	return orders, err
 }
 
 // Drain implements [store.Roster].

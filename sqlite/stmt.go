@@ -13,124 +13,134 @@ import (
 )
 
 // stmt is a prepared statement that remembers its first error until it runs,
-// so that binding twenty values reads as twenty lines.
+// so that binding twenty values reads as one line.
 type stmt struct {
 	*sqlite3.Stmt
 	conn   *conn
 	source string
 	bound  []value // by parameter, from 1
-	rows   int     // that it inserts
-	base   int     // the parameters before those of the row that is being bound
 	names  map[string]string
 	err    error
 }
 
-// value is the value of a parameter. SQLite keeps a binding until it is
-// replaced, and most rows of a batch have most values in common: binding only
-// what changed made bulk inserts 15% faster.
+// value is the value of a parameter; the zero value is null.
 type value struct {
-	kind byte // 0 unknown
+	kind byte
 	num  int64
 	text string
+	json json.RawMessage
 }
 
 const (
-	isNull byte = iota + 1
+	isNull byte = iota
 	isInt
 	isText
+	isJSON
+	isUnknown
 )
 
-// note remembers what a parameter was bound to, or the error.
-func (s *stmt) note(i int, v value, err error) {
-	if err != nil {
-		v = value{}
-		if s.err == nil {
-			s.err = fmt.Errorf("parameter %d: %w", i, err)
+// num, text and raw make values; raw takes JSON as text, and nil is null.
+func num[N ~int | ~int64](v N) value { return value{kind: isInt, num: int64(v)} }
+
+func text[T ~string](v T) value { return value{kind: isText, text: string(v)} }
+
+func raw(v json.RawMessage) value {
+	if v == nil {
+		return value{}
+	}
+	return value{kind: isJSON, json: v}
+}
+
+// numOr and textOr are null for the zero value.
+func numOr[N ~int | ~int64](v N) value {
+	if v == 0 {
+		return value{}
+	}
+	return num(v)
+}
+
+func textOr(v string) value {
+	if v == "" {
+		return value{}
+	}
+	return text(v)
+}
+
+// numOf is null for nil.
+func numOf(v *int) value {
+	if v == nil {
+		return value{}
+	}
+	return num(*v)
+}
+
+// any is the value for drivers of database/sql.
+func (v value) any() any {
+	switch v.kind {
+	case isInt:
+		return v.num
+	case isText:
+		return v.text
+	case isJSON:
+		return string(v.json)
+	}
+	return nil
+}
+
+// set binds the values of a row, of those that the statement inserts. SQLite keeps a
+// binding until it is replaced, and most rows of a batch have most values in common:
+// binding only what changed made bulk inserts 15% faster.
+func (s *stmt) set(row int, values ...value) {
+	for k := range values {
+		v, i := &values[k], row*len(values)+k+1
+		b := &s.bound[i]
+		if b.kind == v.kind && b.num == v.num && b.text == v.text && v.kind != isJSON {
+			continue
+		}
+		var err error
+		switch v.kind {
+		case isNull:
+			err = s.BindNull(i)
+		case isInt:
+			err = s.BindInt64(i, v.num)
+		case isText:
+			err = s.BindText(i, v.text)
+		default:
+			err = s.BindRawText(i, v.json)
+		}
+		if b.kind, b.num, b.text = v.kind, v.num, v.text; err != nil {
+			b.kind = isUnknown
+			s.fail(i, err)
 		}
 	}
-	s.bound[i] = v
 }
 
-// row says which row is bound next, of those that the statement inserts.
-func (s *stmt) row(nth int) { s.base = nth * ((len(s.bound) - 1) / s.rows) }
-
-// null, int, text and raw bind the i-th parameter of the row.
-func (s *stmt) null(i int) {
-	i += s.base
-	if s.bound[i].kind != isNull {
-		s.note(i, value{kind: isNull}, s.BindNull(i))
-	}
-}
-
-func (s *stmt) int(i int, v int64) {
-	i += s.base
-	if b := &s.bound[i]; b.kind != isInt || b.num != v {
-		s.note(i, value{kind: isInt, num: v}, s.BindInt64(i, v))
-	}
-}
-
-func (s *stmt) text(i int, v string) {
-	i += s.base
-	if b := &s.bound[i]; b.kind != isText || b.text != v {
-		s.note(i, value{kind: isText, text: v}, s.BindText(i, v))
-	}
-}
-
-// raw binds JSON as text; nil is null. It is not remembered.
-func (s *stmt) raw(i int, v json.RawMessage) {
-	if v == nil {
-		s.null(i)
-		return
-	}
-	i += s.base
-	s.note(i, value{}, s.BindRawText(i, v))
-}
-
-// intOr and textOr bind null for the zero value.
-func (s *stmt) intOr(i int, v int64) {
-	if v == 0 {
-		s.null(i)
-	} else {
-		s.int(i, v)
-	}
-}
-
-func (s *stmt) textOr(i int, v string) {
-	if v == "" {
-		s.null(i)
-	} else {
-		s.text(i, v)
-	}
-}
-
-// intOf binds null for nil.
-func (s *stmt) intOf(i int, v *int) {
-	if v == nil {
-		s.null(i)
-	} else {
-		s.int(i, int64(*v))
+func (s *stmt) fail(parameter int, err error) {
+	if s.err == nil {
+		s.err = fmt.Errorf("parameter %d: %w", parameter, err)
 	}
 }
 
 // bind binds all parameters, for statements that run once for many rows.
 func (s *stmt) bind(args ...any) {
 	for i, arg := range args {
-		switch v := arg.(type) {
+		v := value{}
+		switch arg := arg.(type) {
 		case nil:
-			s.null(i + 1)
 		case int64:
-			s.int(i+1, v)
+			v = num(arg)
 		case int:
-			s.int(i+1, int64(v))
+			v = num(arg)
 		case *int:
-			s.intOf(i+1, v)
+			v = numOf(arg)
 		case string:
-			s.text(i+1, v)
+			v = text(arg)
 		case json.RawMessage:
-			s.raw(i+1, v)
+			v = raw(arg)
 		default:
-			s.note(i+1, value{}, fmt.Errorf("its type is %T", arg))
+			s.fail(i+1, fmt.Errorf("its type is %T", arg))
 		}
+		s.set(i, v)
 	}
 }
 

@@ -47,7 +47,7 @@ func (s *Store) enqueueIn(ctx context.Context, tx stint.Tx, jobs []stint.NewJob)
 	p := &inTx{ctx: ctx, tx: h, named: s.named, inserts: map[int]*sql.Stmt{}}
 	defer p.close()
 	receipts := make([]stint.Receipt, len(jobs))
-	if err := storeJobs(ctx, p, jobs, receipts, (&laneCache{}).normal); err != nil {
+	if err := storeJobs(ctx, p, jobs, receipts, nil); err != nil {
 		return nil, fmt.Errorf("enqueue %d jobs in a transaction: %w", len(jobs), translate(err))
 	}
 	return receipts, nil
@@ -90,6 +90,7 @@ type inTx struct {
 }
 
 func (p *inTx) appendAll(all []newEntry) (last int64, err error) {
+	var room [entryColumns]value
 	for len(all) > 0 {
 		n := bulk(len(all), func(i int) int { return all[i].size() })
 		insert, err := p.insert(n)
@@ -98,7 +99,9 @@ func (p *inTx) appendAll(all []newEntry) (last int64, err error) {
 		}
 		p.values = p.values[:0]
 		for i := range n {
-			p.values = append(p.values, all[i].values()...)
+			for _, v := range all[i].values(room[:0]) {
+				p.values = append(p.values, v.any())
+			}
 		}
 		r, err := insert.ExecContext(p.ctx, p.values...)
 		if err != nil {
@@ -121,16 +124,6 @@ func (p *inTx) insert(rows int) (*sql.Stmt, error) {
 		p.inserts[rows] = s
 	}
 	return s, err
-}
-
-// values are the values of [appendSQL].
-func (e *newEntry) values() []any {
-	return []any{
-		int64(e.lane), e.created, nilInt(e.job), nilInt(e.body), nilInt(e.due),
-		nilInt(e.policy), nilInt(e.timeout), e.attempt, e.priority, e.losses, e.suspect, e.maxLosses, e.queue, e.kind,
-		nilText(string(e.args)), nilText(e.tags), nilText(e.urn), nilText(e.source), nilText(string(e.metadata)), nilInt(flag(e.faulty)),
-		nilInt(e.recovered), nilText(e.correlation), nilInt(e.startBy), nilText(e.schedule), nilInt(e.nth), nilInt(e.occurrence),
-	}
 }
 
 func (p *inTx) run(text string, args ...any) error {

@@ -73,7 +73,7 @@ func TestALostTransactionIsMadeUpForPartByPart(t *testing.T) {
 				if i == 2 {
 					return false, errors.Join(sqlite3.FULL, c.db.Exec(`rollback`))
 				}
-				return false, storeJobs(t.Context(), (*direct)(c), someJobs(1), make([]stint.Receipt, 1), (&laneCache{}).normal)
+				return false, storeJobs(t.Context(), (*direct)(c), someJobs(1), make([]stint.Receipt, 1), nil)
 			})
 		})
 	}
