@@ -8,11 +8,11 @@ import (
 func TestANameIsTakenOnceAndWhatIsMissingIsNil(t *testing.T) {
 	var f Funcs[func() int]
 	for _, name := range []string{"b", "a"} {
-		if err := f.Add(name, func() int { return len(name) }); err != nil {
+		if err := f.Register("function", name, "", func() int { return len(name) }, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := f.Add("a", func() int { return 7 }); err == nil || err.Error() != `"a": it is registered already` {
+	if err := f.Register("function", "a", "", func() int { return 7 }, false); err == nil || err.Error() != `register function "a": it is registered already` {
 		t.Errorf("a second a: %v", err)
 	}
 	if got := f.Find("a")(); got != 1 {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/stint-go/stint/bench/contest"
 )
 
 func TestEveryoneWorksEveryJobOnceAndKeepsItsHistory(t *testing.T) {
