@@ -14,7 +14,7 @@ import (
 // nobody buries the engine and runs its jobs a second time.
 func TestAJobLongerThanTheTimeToLiveRunsOnceWhileItsEngineBeats(t *testing.T) {
 	onEach(t, func(t *testing.T, s anyStore) {
-		const ttl = time.Second
+		const ttl = 4 * time.Second
 		var began atomic.Int32
 		beaten, beat := context.WithCancel(t.Context()) // once the test has seen four beats
 		for range 2 {                                   // one has it, the other one could bury it

@@ -31,8 +31,8 @@ func (w *world) asking(url string) {
 	w.t.Helper()
 	const (
 		ttl  = 4 * time.Second
-		poll = time.Second // engine.DefaultPoll
-		slow = time.Second // of this machine, and for the job
+		poll = time.Second     // engine.DefaultPoll
+		slow = 3 * time.Second // of a busy machine, and for the job
 	)
 	var keepers []*chaos.Keeper
 	for _, name := range []string{"one", "another"} {
