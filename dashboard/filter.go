@@ -39,6 +39,7 @@ var filterFields = []struct{ Name, Label string }{
 	{"finished_after", "Ended from"},
 	{"finished_before", "Ended before"},
 	{"faulty", "Faulty only"},
+	{"not_retried", "Not retried yet"},
 }
 
 // choice reads a filter from the parameters of a page.

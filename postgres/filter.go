@@ -120,6 +120,9 @@ func jobsQuery(columns string, f store.Filter, few bool) (text string, args []an
 	if f.Faulty {
 		where = append(where, "j.faulty")
 	}
+	if f.NotRetried {
+		where = append(where, "not exists (select from stint.entries n where n.recovered = j.id)")
+	}
 	within("created", f.Created)
 	within("due", f.Due)
 	within("finished", f.Finished)

@@ -91,6 +91,9 @@ func jobsQuery(columns string, f store.Filter) (text string, args []any) {
 		where = append(where, "j.faulty", `j.id in (select job from stint_waiting indexed by stint_waiting_faulty where faulty is not null
 			union all select job from stint_entries indexed by stint_entries_faulty where faulty is not null)`)
 	}
+	if f.NotRetried {
+		add("not exists (select 1 from stint_entries n where n.recovered = j.id)")
+	}
 	if f.Before != 0 {
 		add("j.id < ?", int64(f.Before))
 	}

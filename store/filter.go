@@ -29,6 +29,10 @@ type Filter struct {
 	Source string
 	Faulty bool // only jobs that count as faulty: see [stint.JobInfo]
 
+	// NotRetried leaves out jobs that ended and that a newer job repeats: see
+	// [stint.JobInfo.RetriedAs].
+	NotRetried bool
+
 	// Schedule shows the jobs that the schedule of this name made, also after
 	// it was removed.
 	Schedule string
@@ -80,7 +84,7 @@ func (s TimeRange) Holds(t time.Time) bool {
 
 // All reports whether the filter chooses every job.
 func (f Filter) All() bool {
-	return len(f.States) == 0 && f.Kind == "" && f.Queue == "" && f.Tag == "" && f.URN == "" && f.Source == "" && f.Correlation == "" && f.Schedule == "" && !f.Faulty &&
+	return len(f.States) == 0 && f.Kind == "" && f.Queue == "" && f.Tag == "" && f.URN == "" && f.Source == "" && f.Correlation == "" && f.Schedule == "" && !f.Faulty && !f.NotRetried &&
 		f.Created.IsZero() && f.Due.IsZero() && f.Finished.IsZero() && f.Outcome == 0 && f.Class == "" && f.Error == "" && f.Attempts == 0 && f.Longer == 0 && f.Before == 0 && f.After == 0
 }
 
@@ -95,7 +99,7 @@ func (f Filter) Walks() bool {
 	if len(f.States) > 0 && !slices.ContainsFunc(f.States, anywhere) {
 		return false
 	}
-	return len(f.States) > 0 || f.Kind != "" || f.Queue != "" || f.Source != "" || f.Longer > 0 || f.Outcome != 0 ||
+	return len(f.States) > 0 || f.Kind != "" || f.Queue != "" || f.Source != "" || f.NotRetried || f.Longer > 0 || f.Outcome != 0 ||
 		!f.Created.IsZero() || !f.Due.IsZero() || !f.Finished.IsZero()
 }
 

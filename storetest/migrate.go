@@ -61,8 +61,8 @@ var migrateTests = []test{
 		t.skipIf(t.SetSchema == nil, "the harness cannot set a version")
 		known := must(t.Store.Schema(t.ctx))(t)
 		t.must(t.SetSchema(t.T, t.Store, known.Known+3, known.Known+2))
-		fails(t, errOf(t.Store.Migrate(t.ctx)), stint.ErrSchema, "migrating gives %v, want ErrSchema")
-		fails(t, errOf(t.Again(t.T, t.Store)), stint.ErrSchema, "opening gives %v, want ErrSchema")
+		fails(t, errOf(t.Store.Migrate(t.ctx)), store.ErrSchema, "migrating gives %v, want ErrSchema")
+		fails(t, errOf(t.Again(t.T, t.Store)), store.ErrSchema, "opening gives %v, want ErrSchema")
 		got, err := t.Store.Schema(t.ctx)
 		expect(t, err == nil && got.Installed == known.Known+3 && got.Oldest == known.Known+2,
 			"the schema is told as %+v, error %v", got, err)
@@ -93,7 +93,7 @@ var migrateTests = []test{
 		expect(t, err == nil && orders.Drain, "a schema that does not orders %+v, error %v", orders, err)
 		again := w.Info
 		again.Token++
-		fails(t, t.Store.Join(t.ctx, again, nil), stint.ErrSchema, "joining again gives %v, want ErrSchema")
+		fails(t, t.Store.Join(t.ctx, again, nil), store.ErrSchema, "joining again gives %v, want ErrSchema")
 		// What it has in hand it may still record.
 		w.Complete(entries...)
 		t.must(t.SetSchema(t.T, t.Store, known.Installed, known.Oldest))

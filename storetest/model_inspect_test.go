@@ -143,9 +143,14 @@ func (d *database) fits(f store.Filter, j stint.JobInfo) bool {
 		return false
 	}
 	return f.Is(j.State) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) && is(f.Correlation, j.Correlation) && is(f.Schedule, j.Origin.Schedule) &&
-		(is(f.Source, j.Source) || d.is("has no source")) && (!f.Faulty || j.Faulty || d.is("filters by faulty in vain")) && (f.Tag == "" || slices.Contains(j.Tags, f.Tag)) && (f.Before == 0 || j.ID < f.Before) && (j.ID > f.After || d.is("shows older ones than were asked for")) &&
+		(is(f.Source, j.Source) || d.is("has no source")) && (!f.Faulty || j.Faulty || d.is("filters by faulty in vain")) &&
+		(!f.NotRetried || !d.retried(j.ID) || d.is("finds what was retried")) && (f.Tag == "" || slices.Contains(j.Tags, f.Tag)) && (f.Before == 0 || j.ID < f.Before) && (j.ID > f.After || d.is("shows older ones than were asked for")) &&
 		f.Created.Holds(j.Created) && f.Due.Holds(j.Due) && f.Finished.Holds(j.Finished) && d.went(f, j.Attempts) &&
 		(j.Attempt > f.Attempts || f.Attempts == 0 || d.is("counts what was not tried again")) && d.long(f, j.Attempts)
+}
+
+func (d *database) retried(id stint.ID) bool {
+	return len(d.visible(func(r *row) bool { return r.job != nil && r.from == id })) > 0
 }
 
 // went tells whether an attempt ended as the filter says.
@@ -209,7 +214,7 @@ func (m *model) Migrate(context.Context) (store.SchemaInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.installed > 1 && m.oldest > 1 && !m.is("works on any schema") {
-		return m.schema(), stint.ErrSchema
+		return m.schema(), store.ErrSchema
 	}
 	if m.installed == 0 {
 		m.reset()

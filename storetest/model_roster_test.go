@@ -28,7 +28,7 @@ func (m *model) Join(_ context.Context, e store.EngineInfo, kinds []stint.KindIn
 		return errors.New("the token is not fresh")
 	}
 	if m.oldest > 1 && !m.is("lets any program join") {
-		return stint.ErrSchema
+		return store.ErrSchema
 	}
 	e.Joined, e.Beat = time.Now(), time.Now()
 	m.engines = append(m.engines, &e)

@@ -183,7 +183,7 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 		return nil, errors.New("not a transaction of the model")
 	}
 	if m.installed == 0 {
-		return nil, stint.ErrSchema
+		return nil, store.ErrSchema
 	}
 	conflict := m.keyConflict(jobs)
 	if conflict != nil {

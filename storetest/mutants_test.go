@@ -94,6 +94,7 @@ var mutants = []struct{ fault, group string }{
 	{"forgets what is faulty when it is ready", "Faulty"},
 	{"shows the ended as faulty", "Faulty"},
 	{"filters by faulty in vain", "Faulty"},
+	{"finds what was retried", "Retry"},
 	{"says nothing of a success", "Faulty"},
 	{"promotes the undecided", "Undecided"},
 	{"tells of every function", "Undecided"},

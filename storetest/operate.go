@@ -183,6 +183,22 @@ var retryTests = []test{
 		tells("when the newest one is deleted", first)
 		w.Complete(w.ClaimAll()...)
 	}},
+	{"Jobs that a newer one repeats can be left out", func(t *T) {
+		ids := t.enqueue(jobs(2, "k")...)
+		w := t.join("k")
+		w.Complete(w.ClaimAll()...)
+		left := store.Filter{NotRetried: true}
+		t.shows(left, ids[1], ids[0])
+		again := t.recovers(ids[0], stint.RerunOptions{Delay: time.Hour})
+		t.shows(left, again, ids[1])
+		left.States = []stint.State{stint.Completed, stint.Scheduled}
+		t.shows(left, again, ids[1])
+		left.States = left.States[:1]
+		t.shows(left, ids[1])
+		t.cancels(map[stint.ID]stint.CancelStatus{again: stint.CancelledNow}, "")
+		t.deletes(map[stint.ID]store.DeleteStatus{again: store.DeletedNow})
+		t.shows(left, ids[1], ids[0])
+	}},
 	{"What does not exist is not found", func(t *T) {
 		id := t.enqueue(job("k"))[0]
 		w := t.join("k")
