@@ -66,13 +66,13 @@ func (c *Client) Retry(ctx context.Context, ids ...ID) (map[ID]RerunResult, erro
 	return store.Retry(ctx, ids, RerunOptions{})
 }
 
-// Await waits until a job has ended, and returns it with all of its attempts. Its
-// state is completed, failed or cancelled; [Kind.Await] returns the last two as errors. The error is [ErrNotFound] when there is no such job, or
-// it was deleted meanwhile, and the cause of ctx when that ends first. See [store.Awaiter]
-// for what waiting costs.
+// Await waits until a job has ended, and returns it with all of its attempts. Its state
+// is completed, failed or cancelled; [Kind.Await] returns the last two as errors. The
+// error is [ErrNotFound] when there is no such job, or it was deleted meanwhile, and the
+// cause of ctx when that ends first. See [store.Awaiter] for what waiting costs.
 //
-// A job that was enqueued in a transaction exists only after the commit, so a
-// client [Client.With] a transaction does not wait: it returns [ErrInTransaction].
+// A job that was enqueued in a transaction exists only after the commit, so a client
+// [Client.With] a transaction does not wait: its error matches [errors.ErrUnsupported].
 // A handler that waits for another job keeps its slot meanwhile; if all slots wait,
 // none is left to run the jobs that they wait for.
 func (c *Client) Await(ctx context.Context, id ID) (*JobInfo, error) {
@@ -91,7 +91,7 @@ func role[R any](c *Client, missing string) (r R, err error) {
 		return r, ErrNoAttempt
 	}
 	if c.tx.Handle != nil {
-		return r, ErrInTransaction
+		return r, fmt.Errorf("stint: a client in a transaction only enqueues; use the client that it was made of: %w", errors.ErrUnsupported)
 	}
 	r, ok := c.store.(R)
 	if !ok {

@@ -12,9 +12,9 @@ import (
 
 // Bounds and defaults of jobs.
 const (
-	MinPriority = -100
-	MaxPriority = 100
-	MaxTags     = 50 // on one job
+	minPriority = -100
+	maxPriority = 100
+	maxTags     = 50 // on one job
 
 	// DefaultQueue is the queue of jobs that name none.
 	DefaultQueue = "default"
@@ -49,8 +49,8 @@ func (j NewJob) checkOrder() error {
 			return err
 		}
 	}
-	if j.Priority < MinPriority || j.Priority > MaxPriority {
-		return valid.Invalid("priority", "%d is outside %d to %d", j.Priority, MinPriority, MaxPriority)
+	if j.Priority < minPriority || j.Priority > maxPriority {
+		return valid.Invalid("priority", "%d is outside %d to %d", j.Priority, minPriority, maxPriority)
 	}
 	if err := j.Retry.Validate(); err != nil {
 		return valid.Invalid("retry", "%v", err)
@@ -107,8 +107,8 @@ func checkYear(field string, t time.Time) error {
 }
 
 func (j NewJob) checkLabels() error {
-	if len(j.Tags) > MaxTags {
-		return valid.Invalid("tags", "%d are more than %d", len(j.Tags), MaxTags)
+	if len(j.Tags) > maxTags {
+		return valid.Invalid("tags", "%d are more than %d", len(j.Tags), maxTags)
 	}
 	for i, tag := range j.Tags {
 		if err := valid.Name("tags", tag); err != nil {

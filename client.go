@@ -3,6 +3,7 @@ package stint
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -102,7 +103,7 @@ func (c *Client) EnqueueReceipts(ctx context.Context, jobs []NewJob) ([]Receipt,
 
 // Schedule declares schedules, all or none of them: see [store.Scheduler]. Those that a
 // program always has are better declared by [Mux.Schedule]. An error that matches
-// [ErrInvalid] says what is invalid. The text by says who declares them, for people. It
+// [ErrInvalid] says what is invalid; [errors.ErrUnsupported], that the store keeps no schedules. The text by says who declares them, for people. It
 // is not part of a caller's transaction.
 func (c *Client) Schedule(ctx context.Context, by string, schedules ...Schedule) error {
 	if c == nil {
@@ -112,7 +113,7 @@ func (c *Client) Schedule(ctx context.Context, by string, schedules ...Schedule)
 		Declare(ctx context.Context, by string, ready []Schedule) error
 	})
 	if !ok {
-		return ErrNoScheduler
+		return fmt.Errorf("stint: the store %T keeps no schedules: %w", c.store, errors.ErrUnsupported)
 	}
 	ready, err := readySchedules(schedules, c.limits, nil)
 	if err != nil {

@@ -22,9 +22,6 @@ var (
 	// ErrNotFound says that there is no such job.
 	ErrNotFound = errors.New("stint: no such job")
 
-	// ErrSchema says that the installed schema is missing, too old or too new.
-	ErrSchema = errors.New("stint: the schema does not fit")
-
 	// ErrKeyConflict matches every [KeyConflictError].
 	ErrKeyConflict = errors.New("stint: the idempotency key stands for another job")
 
@@ -34,18 +31,11 @@ var (
 	// ErrNoSchedule says that there is no schedule of a name.
 	ErrNoSchedule = errors.New("stint: there is no such schedule")
 
-	// ErrNoScheduler says that a store keeps no schedules.
-	ErrNoScheduler = errors.New("stint: the store keeps no schedules")
-
 	// ErrNoAttempt says that a context is not that of a running handler.
 	ErrNoAttempt = errors.New("stint: the context is not a running handler's")
 
 	// ErrNoResult says that a job has completed without a result, or not at all.
 	ErrNoResult = errors.New("stint: the job has no result")
-
-	// ErrInTransaction says that a client in a caller's transaction was asked for
-	// more than to enqueue.
-	ErrInTransaction = errors.New("stint: a client in a transaction only enqueues; use the client that it was made of")
 
 	// ErrStopping says that the engine stops and its grace is over: a cause that a
 	// handler's context is cancelled with, as are the next three; [context.Cause]

@@ -214,12 +214,11 @@ const (
 	// MissedNone runs none of them.
 	MissedNone Missed = -1
 
-	// MaxMissed is the most that may run at once.
-	MaxMissed = 1000
+	maxMissed = 1000
 )
 
 // MissedAll runs all of them, in their order, but no more than the newest n: 1
-// to [MaxMissed].
+// to 1000.
 func MissedAll(n int) Missed {
 	if n < 1 {
 		return -2 // which Check refuses
@@ -244,8 +243,8 @@ func (m Missed) String() string {
 
 // Check reports what is wrong with it, or nil.
 func (m Missed) Check() error {
-	if m < MissedNone || m > MaxMissed {
-		return valid.Invalid("missed", "the bound of all is from 1 to %d", MaxMissed)
+	if m < MissedNone || m > maxMissed {
+		return valid.Invalid("missed", "the bound of all is from 1 to %d", maxMissed)
 	}
 	return nil
 }

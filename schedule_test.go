@@ -445,7 +445,7 @@ func TestMissedIsWrittenAsWords(t *testing.T) {
 
 func TestAClientOfAStoreWithoutSchedulesSaysSo(t *testing.T) {
 	c := stint.NewClient(noStore{})
-	if err := c.Schedule(t.Context(), "", sendReport.Schedule("s", cron.Every(time.Minute), letterArgs{})); !errors.Is(err, stint.ErrNoScheduler) {
+	if err := c.Schedule(t.Context(), "", sendReport.Schedule("s", cron.Every(time.Minute), letterArgs{})); !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "keeps no schedules") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -55,7 +55,7 @@ func New(jobs store.Store, mux *stint.Mux, config Config) (*Engine, error) {
 // An engine that loses its place in the roster cancels its handlers with [stint.ErrFenced] and
 // joins again. If the first attempt to join fails, Run returns the error. Later attempts are
 // repeated until ctx ends, unless the schema was upgraded to a version that this program does not
-// support ([stint.ErrSchema]). [Engine.Drain] and Config.MemoryLimit stop the engine in the same
+// support ([store.ErrSchema]). [Engine.Drain] and Config.MemoryLimit stop the engine in the same
 // way, but without the grace: running jobs may take as long as they need.
 func (e *Engine) Run(ctx context.Context) error {
 	if !e.running.CompareAndSwap(false, true) {
@@ -81,7 +81,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		switch {
 		case err != nil && asked.Err() != nil:
 			return drainReason(asked)
-		case err != nil && (!joined || errors.Is(err, stint.ErrSchema)):
+		case err != nil && (!joined || errors.Is(err, store.ErrSchema)):
 			return fmt.Errorf("engine: %w", err)
 		case err != nil:
 			e.emit(event.Event{Type: event.EventTrouble, Doing: "join the roster", Err: err})

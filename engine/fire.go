@@ -40,7 +40,7 @@ func (s *session) fire(ctx context.Context) {
 	st, ok := s.store.(store.Scheduler)
 	if !ok {
 		if len(s.mux.Schedules()) > 0 {
-			s.trouble(ctx, "declare schedules", stint.ErrNoScheduler)
+			s.trouble(ctx, "declare schedules", fmt.Errorf("the store %T keeps no schedules: %w", s.store, errors.ErrUnsupported))
 		}
 		return
 	}

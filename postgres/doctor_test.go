@@ -62,7 +62,7 @@ func TestWhatCannotBeLookedAtWithoutAnIndexIsToBePutBack(t *testing.T) {
 	b := &bench{t, s, nil}
 	b.enqueue(1)
 	exec(t, s, `drop index stint.entries_lane`)
-	if _, err := s.Look(t.Context(), store.LaneHints{Mine: []store.LaneID{store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID}}); !errors.Is(err, stint.ErrSchema) || !strings.Contains(err.Error(), "stint doctor") || !strings.Contains(err.Error(), "entries_lane") {
+	if _, err := s.Look(t.Context(), store.LaneHints{Mine: []store.LaneID{store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID}}); !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "stint doctor") || !strings.Contains(err.Error(), "entries_lane") {
 		t.Errorf("the lanes are looked at with the error %v", err)
 	}
 	all, err := report.Diagnose(t.Context(), s, report.Options{})

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/steps"
 	"github.com/stint-go/stint/store"
 )
@@ -46,7 +45,7 @@ func (s *Store) ready(ctx context.Context) error {
 	}
 	switch {
 	case info.Installed == 0 && s.config.NoInstall:
-		return fmt.Errorf("%w: there is none in schema %q of this database; run the migration first", stint.ErrSchema, s.schema)
+		return fmt.Errorf("%w: there is none in schema %q of this database; run the migration first", store.ErrSchema, s.schema)
 	case info.Oldest > info.Known:
 		return s.tooNew(info)
 	case info.Installed < info.Known:
@@ -76,7 +75,7 @@ func (s *Store) mayChange(ctx context.Context, info store.SchemaInfo) error {
 		return nil
 	}
 	return fmt.Errorf("%w: schema %q has version %d, this program needs %d; run the migration",
-		stint.ErrSchema, s.schema, info.Installed, info.Known)
+		store.ErrSchema, s.schema, info.Installed, info.Known)
 }
 
 // tooNew is the error of a schema that refuses this program, or nil.
@@ -85,7 +84,7 @@ func (s *Store) tooNew(info store.SchemaInfo) error {
 		return nil
 	}
 	return fmt.Errorf("%w: schema %q has version %d and needs programs of version %d or newer; this one knows version %d",
-		stint.ErrSchema, s.schema, info.Installed, info.Oldest, info.Known)
+		store.ErrSchema, s.schema, info.Installed, info.Oldest, info.Known)
 }
 
 // Migrate implements [store.Migrator]. The first installation is one
@@ -136,9 +135,9 @@ func checkServer(ctx context.Context, tx pgx.Tx) error {
 	case err != nil:
 		return err
 	case version < 130000:
-		return fmt.Errorf("%w: the server is PostgreSQL %d, and stint needs 13 or newer", stint.ErrSchema, version/10000)
+		return fmt.Errorf("%w: the server is PostgreSQL %d, and stint needs 13 or newer", store.ErrSchema, version/10000)
 	case encoding != "UTF8":
-		return fmt.Errorf("%w: the database's encoding is %s, and stint needs UTF8", stint.ErrSchema, encoding)
+		return fmt.Errorf("%w: the database's encoding is %s, and stint needs UTF8", store.ErrSchema, encoding)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ type Config struct {
 	Upgrade bool
 
 	// NoInstall leaves the database as it is: opening fails with
-	// [stint.ErrSchema] when the schema is missing.
+	// [store.ErrSchema] when the schema is missing.
 	NoInstall bool
 
 	// OnQuery is told every statement that the store ran, how long that took and

@@ -20,6 +20,7 @@ import (
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/internal/steps"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -386,7 +387,7 @@ func TestAnOldProgramWorksOnANewerSchemaThatAllowsIt(t *testing.T) {
 	s := verified(t)
 	b := &bench{t, s, nil}
 	b.enqueue(1)
-	if _, err := program(t, s.url(), Config{}, addColumn); !errors.Is(err, stint.ErrSchema) || !strings.Contains(err.Error(), "run the migration") {
+	if _, err := program(t, s.url(), Config{}, addColumn); !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "run the migration") {
 		t.Errorf("a newer program opens a schema with jobs: %v", err)
 	}
 	must(t, <-migrating(upgrader(t, s.url(), addColumn, buildIndex)))
@@ -401,7 +402,7 @@ func TestAnOldProgramWorksOnANewerSchemaThatAllowsIt(t *testing.T) {
 
 	must(t, <-migrating(upgrader(t, s.url(), addColumn, buildIndex, raiseOldest)))
 	want := fmt.Sprintf("has version %d and needs programs of version %d or newer; this one knows version %d", first+3, first+3, first)
-	if _, err := Open(t.Context(), s.url()); !errors.Is(err, stint.ErrSchema) || !strings.Contains(err.Error(), want) {
+	if _, err := Open(t.Context(), s.url()); !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), want) {
 		t.Errorf("a program that is too old opens it: %v", err)
 	}
 	asked, err := program(t, s.url(), Config{Upgrade: true}, addColumn, buildIndex, raiseOldest)
@@ -411,13 +412,13 @@ func TestAnOldProgramWorksOnANewerSchemaThatAllowsIt(t *testing.T) {
 
 func TestOpeningUpgradesWhatHoldsNoJobsOrWhenAsked(t *testing.T) {
 	s := newStore(t)
-	if _, err := program(t, s.url(), Config{NoInstall: true}, addColumn); !errors.Is(err, stint.ErrSchema) {
+	if _, err := program(t, s.url(), Config{NoInstall: true}, addColumn); !errors.Is(err, store.ErrSchema) {
 		t.Errorf("a program that must leave it as it is: %v", err)
 	}
 	_, err := program(t, s.url(), Config{}, addColumn)
 	must(t, err)
 	(&bench{t, s, nil}).enqueue(1)
-	if _, err := program(t, s.url(), Config{}, addColumn, buildIndex); !errors.Is(err, stint.ErrSchema) {
+	if _, err := program(t, s.url(), Config{}, addColumn, buildIndex); !errors.Is(err, store.ErrSchema) {
 		t.Errorf("a schema with jobs: %v", err)
 	}
 	_, err = program(t, s.url(), Config{Upgrade: true}, addColumn, buildIndex)
@@ -463,7 +464,7 @@ func TestAnEngineThatIsTooOldToJoinAgainSaysSoAndEnds(t *testing.T) {
 	must(t, execMany(t.Context(), connect(t, s), `delete from stint.engines; delete from stint.beats; update stint.meta set version = 99, oldest = 99`))
 	select {
 	case err := <-ran:
-		if !errors.Is(err, stint.ErrSchema) {
+		if !errors.Is(err, store.ErrSchema) {
 			t.Errorf("its Run returned %v", err)
 		}
 	case <-time.After(30 * time.Second):

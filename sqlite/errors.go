@@ -9,6 +9,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 const (
@@ -78,7 +79,7 @@ func translate(err error) error {
 	switch {
 	case !errors.Is(err, sqlite3.ERROR):
 	case has("no such "): // table, index, column, function
-		return fmt.Errorf("%w: it is not installed, or part of it is missing, which stint doctor finds: %w", stint.ErrSchema, err)
+		return fmt.Errorf("%w: it is not installed, or part of it is missing, which stint doctor finds: %w", store.ErrSchema, err)
 	case has("unsupported file format"), has("malformed JSON"):
 		return fmt.Errorf("%s: %w", damaged, err)
 	}

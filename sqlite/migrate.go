@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/steps"
 	"github.com/stint-go/stint/store"
 )
@@ -62,7 +61,7 @@ func (s *Store) ready(ctx context.Context) error {
 	case info.Installed >= info.Known:
 		return nil
 	case info.Installed == 0 && !mayInstall:
-		return fmt.Errorf("%w: the file has no tables %s*; run the migration first", stint.ErrSchema, s.config.Prefix)
+		return fmt.Errorf("%w: the file has no tables %s*; run the migration first", store.ErrSchema, s.config.Prefix)
 	case mayInstall && (info.Installed == 0 || s.config.Upgrade):
 		_, err := s.Migrate(ctx)
 		return err
@@ -74,14 +73,14 @@ func (s *Store) ready(ctx context.Context) error {
 		return err
 	}
 	return errors.Join(err, fmt.Errorf("%w: the file has version %d and this program needs %d; run the migration, or open with Upgrade",
-		stint.ErrSchema, info.Installed, info.Known))
+		store.ErrSchema, info.Installed, info.Known))
 }
 
 // fits refuses a schema that is too new for this program.
 func (s *Store) fits(info store.SchemaInfo) error {
 	if info.Oldest > info.Known {
 		return fmt.Errorf("%w: the file has version %d and needs programs of version %d or newer; this one knows version %d",
-			stint.ErrSchema, info.Installed, info.Oldest, info.Known)
+			store.ErrSchema, info.Installed, info.Oldest, info.Known)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ import (
 // of processes may do so at once. Close the store when done.
 //
 // The path is a path, never a URI; see also [Memory]. A file that needs
-// another version of the schema gives [stint.ErrSchema].
+// another version of the schema gives [store.ErrSchema].
 func Open(ctx context.Context, path string, config ...Config) (*Store, error) {
 	var c Config
 	if len(config) > 0 {
@@ -112,7 +112,7 @@ func (s *Store) checkPath() error {
 	file, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && s.config.NoInstall:
-		return fmt.Errorf("%w: there is no such file: %w", stint.ErrSchema, err)
+		return fmt.Errorf("%w: there is no such file: %w", store.ErrSchema, err)
 	case errors.Is(err, fs.ErrNotExist) && !s.config.ReadOnly:
 		return nil
 	case err != nil:

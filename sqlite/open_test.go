@@ -40,9 +40,9 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		{"a file that is no database", garbage, Config{}, nil, "not an SQLite database"},
 		{"a file that is no database, to look at", garbage, Config{ReadOnly: true}, nil, "not an SQLite database"},
 		{"no file to look at", filepath.Join(dir, "none.db"), Config{ReadOnly: true}, fs.ErrNotExist, "no such file"},
-		{"no file, and none is to be made", filepath.Join(dir, "none.db"), Config{NoInstall: true}, stint.ErrSchema, "no such file"},
-		{"a database without the schema", other, Config{NoInstall: true}, stint.ErrSchema, "no tables stint_*"},
-		{"a database without the schema, to look at", other, Config{ReadOnly: true}, stint.ErrSchema, "no tables stint_*"},
+		{"no file, and none is to be made", filepath.Join(dir, "none.db"), Config{NoInstall: true}, store.ErrSchema, "no such file"},
+		{"a database without the schema", other, Config{NoInstall: true}, store.ErrSchema, "no tables stint_*"},
+		{"a database without the schema, to look at", other, Config{ReadOnly: true}, store.ErrSchema, "no tables stint_*"},
 		{"a bad prefix", filepath.Join(dir, "x.db"), Config{Prefix: "a-b"}, stint.ErrInvalid, "prefix: \"a-b\" is not"},
 		{"a prefix that SQLite keeps", filepath.Join(dir, "x.db"), Config{Prefix: "sqlite_x"}, stint.ErrInvalid, "prefix:"},
 	} {
@@ -81,10 +81,10 @@ func TestOpeningNeverUpgradesJobsUnasked(t *testing.T) {
 	}
 	enqueue(t, old, someJobs(1))
 
-	if _, err := openSteps(t.Context(), path, Config{}, newer); !errors.Is(err, stint.ErrSchema) || !strings.Contains(err.Error(), "version 1") {
+	if _, err := openSteps(t.Context(), path, Config{}, newer); !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "version 1") {
 		t.Errorf("a newer program opens it: %v", err)
 	}
-	if _, err := openSteps(t.Context(), path, Config{ReadOnly: true}, newer); !errors.Is(err, stint.ErrSchema) {
+	if _, err := openSteps(t.Context(), path, Config{ReadOnly: true}, newer); !errors.Is(err, store.ErrSchema) {
 		t.Errorf("a newer program opens it to look: %v", err)
 	}
 	enqueue(t, old, someJobs(1)) // nothing happened to it
@@ -97,7 +97,7 @@ func TestOpeningNeverUpgradesJobsUnasked(t *testing.T) {
 		t.Errorf("after the upgrade the schema is %+v, error %v", info, err)
 	}
 	old.Close()
-	if _, err := Open(t.Context(), path); !errors.Is(err, stint.ErrSchema) || !strings.Contains(err.Error(), "version 2 or newer") {
+	if _, err := Open(t.Context(), path); !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "version 2 or newer") {
 		t.Errorf("an older program opens it: %v", err)
 	}
 

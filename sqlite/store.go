@@ -25,7 +25,7 @@ type Config struct {
 	Upgrade bool
 
 	// NoInstall leaves the schema as it is: opening fails with
-	// [stint.ErrSchema] when it is missing, and creates no file.
+	// [store.ErrSchema] when it is missing, and creates no file.
 	NoInstall bool
 
 	// SkipCheck opens without looking at the schema at all, for programs that

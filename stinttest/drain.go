@@ -108,7 +108,7 @@ func (w *Worker) declare(ctx context.Context) error {
 	case len(schedules) == 0:
 		return nil
 	case !ok:
-		return stint.ErrNoScheduler
+		return fmt.Errorf("stinttest: the store %T keeps no schedules: %w", w.store, errors.ErrUnsupported)
 	}
 	planner := w.planner()
 	return store.Declare(ctx, scheduler, "stinttest", schedules, planner.Functions(), planner.Plan)

@@ -7,6 +7,9 @@ import (
 // Conditions that stores report to engines, beside those of package stint. Test for
 // them with [errors.Is].
 var (
+	// ErrSchema says that the installed schema is missing, too old or too new.
+	ErrSchema = errors.New("stint: the schema does not fit")
+
 	// ErrBuried says that an engine does not stand in the roster (any more).
 	ErrBuried = errors.New("stint: the engine was buried")
 

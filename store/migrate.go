@@ -13,7 +13,7 @@ type Migrator interface {
 
 	// Migrate installs the schema or brings it up to this program's version.
 	// After an error the steps that were done stay, and another call goes on
-	// behind them. [stint.ErrSchema] when the schema is too new for this program.
+	// behind them. [ErrSchema] when the schema is too new for this program.
 	Migrate(ctx context.Context) (SchemaInfo, error)
 
 	// Uninstall removes the schema with everything in it.

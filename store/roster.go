@@ -14,7 +14,7 @@ type EngineID int64
 
 // Roster is the list of running engines.
 type Roster interface {
-	// Join enters an engine. Its token must be fresh and random. [stint.ErrSchema]
+	// Join enters an engine. Its token must be fresh and random. [ErrSchema]
 	// when the schema is not for this program any more: it may have been
 	// upgraded since the store was opened.
 	Join(ctx context.Context, e EngineInfo, kinds []stint.KindInfo) error

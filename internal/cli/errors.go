@@ -18,6 +18,7 @@ import (
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // Exit codes. Scripts and supervisors rely on them.
@@ -130,7 +131,7 @@ func (a *app) explain(err error) error {
 		return err
 	case a.server.asked:
 		return a.explainServer(err)
-	case errors.Is(err, stint.ErrSchema):
+	case errors.Is(err, store.ErrSchema):
 		return a.explainSchema(err)
 	case errors.Is(err, engine.ErrStillRunning):
 		return withHint(err, "their jobs run again on other engines once this one counts as dead; handlers should return when their context ends")

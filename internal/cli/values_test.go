@@ -16,6 +16,7 @@ import (
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 func TestInstantsAreReadAsPeopleWriteThem(t *testing.T) {
@@ -169,7 +170,7 @@ func TestErrorsBecomeExitCodes(t *testing.T) {
 func TestErrorsAreOneLineAndAHint(t *testing.T) {
 	var out bytes.Buffer
 	a := &app{err: &out}
-	a.report(withHint(fmt.Errorf("open: %w\n  second\r\n\x1b[31m", stint.ErrSchema), "do that"))
+	a.report(withHint(fmt.Errorf("open: %w\n  second\r\n\x1b[31m", store.ErrSchema), "do that"))
 	a.report(errReported)
 	want := "stint: open: the schema does not fit second \\x1b[31m\nhint: do that\n"
 	if out.String() != want {

@@ -25,6 +25,7 @@ import (
 	"github.com/stint-go/stint/observe/prom"
 	"github.com/stint-go/stint/observe/spans"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
 )
 
 // worker is an engine with what is around it. Its start finds mistakes in the flags first,
@@ -265,7 +266,7 @@ func (w *worker) keepTrying(ctx context.Context, try func() error) error {
 // about a server that starts, stops or is full: all of that passes. Other refusals of a
 // server stay, and so do errors of a file.
 func (a *app) unreachable(err error) bool {
-	if !a.db.isPostgres() || errors.Is(err, stint.ErrSchema) || errors.Is(err, stint.ErrInvalid) {
+	if !a.db.isPostgres() || errors.Is(err, store.ErrSchema) || errors.Is(err, stint.ErrInvalid) {
 		return false
 	}
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {

@@ -46,7 +46,7 @@ func (t *Ticks) declared() []stint.Schedule {
 	all := make([]stint.Schedule, t.Schedules)
 	for i, name := range t.names() {
 		all[i] = stint.Schedule{
-			Name: name, Recurrence: cron.MustParse(t.Recurrence), Missed: stint.MissedAll(stint.MaxMissed), NotAfter: t.Until,
+			Name: name, Recurrence: cron.MustParse(t.Recurrence), Missed: stint.MissedAll(1000), NotAfter: t.Until,
 			Job: stint.NewJob{Kind: tickKind},
 		}
 	}

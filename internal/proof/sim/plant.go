@@ -480,7 +480,7 @@ func (s *planted) FireSchedules(ctx context.Context, f store.FireRequest, plan s
 	switch s.bug {
 	case bugUnbound:
 		bad = func(i *store.ScheduleInfo, now time.Time) (store.Plan, error) {
-			i.Missed = stint.MissedAll(stint.MaxMissed)
+			i.Missed = stint.MissedAll(1000)
 			return plan(i, now)
 		}
 	case bugOmits:
