@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/store"
 )
@@ -34,6 +35,9 @@ func (b *Dashboard) changes(r *http.Request) (any, error) {
 	in := ops.ChangesInput{Limit: changesOnPage}
 	if err := ops.Fill(&in, "", p.Filter); err != nil {
 		return nil, err
+	}
+	if p.Filter.Has("before") && in.Before < 1 {
+		return nil, valid.Invalid("before", "%q is no number of a change", p.Get("before"))
 	}
 	list, err := ops.ListChanges.Call(r.Context(), b.api, in)
 	if p.Changes = list.Changes; list.Next != 0 {

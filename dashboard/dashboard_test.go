@@ -284,7 +284,7 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 	s.knock()
 	for path, want := range map[string]int{
 		"/nowhere": 404, "/jobs/99": 404, "/jobs/x": 404, "/jobs/-1": 404, "/jobs/99/edit": 404, "/schedules/none": 404, "/kinds/none": 404, "/engines/7": 404, "/engines/x": 404,
-		"/jobs/bulk?verb=burn": 404, "/jobs?state=odd": 422, "/jobs?before=x": 422, "/jobs?longer=x": 422, "/changes?before=x": 422, "/errors?hours=x": 422, "/assets/": 404, "/assets/0/none.css": 404,
+		"/jobs/bulk?verb=burn": 404, "/jobs?state=odd": 422, "/jobs?before=x": 422, "/jobs?longer=x": 422, "/changes?before=x": 422, "/changes?before=0": 422, "/errors?hours=x": 422, "/assets/": 404, "/assets/0/none.css": 404,
 		"/jobs/bulk?verb=cancel&attempts=x": 422,
 	} {
 		if status, text := s.get(path); status != want {

@@ -69,7 +69,7 @@ func (c *conn) prepareRows(text string, rows int) (*stmt, error) {
 	} else if strings.TrimSpace(tail) != "" {
 		return nil, fmt.Errorf("more than one statement: %q", tail)
 	}
-	s := &stmt{Stmt: p, conn: c, source: text, bound: make([]value, p.BindCount()+1)}
+	s := &stmt{Stmt: p, conn: c, source: text, bound: make([]binding, p.BindCount()+1)}
 	c.stmts[key] = s
 	return s, nil
 }

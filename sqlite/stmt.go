@@ -18,16 +18,21 @@ type stmt struct {
 	*sqlite3.Stmt
 	conn   *conn
 	source string
-	bound  []value // by parameter, from 1
+	bound  []binding // by parameter, from 1
 	names  map[string]string
 	err    error
 }
 
-// value is the value of a parameter; the zero value is null.
-type value struct {
+// binding is what is remembered of a parameter's value: all but JSON.
+type binding struct {
 	kind byte
 	num  int64
 	text string
+}
+
+// value is the value of a parameter; the zero value is null.
+type value struct {
+	binding
 	json json.RawMessage
 }
 
@@ -40,15 +45,15 @@ const (
 )
 
 // num, text and raw make values; raw takes JSON as text, and nil is null.
-func num[N ~int | ~int64](v N) value { return value{kind: isInt, num: int64(v)} }
+func num[N ~int | ~int64](v N) value { return value{binding: binding{kind: isInt, num: int64(v)}} }
 
-func text[T ~string](v T) value { return value{kind: isText, text: string(v)} }
+func text[T ~string](v T) value { return value{binding: binding{kind: isText, text: string(v)}} }
 
 func raw(v json.RawMessage) value {
 	if v == nil {
 		return value{}
 	}
-	return value{kind: isJSON, json: v}
+	return value{binding: binding{kind: isJSON}, json: v}
 }
 
 // numOr and textOr are null for the zero value.
@@ -94,7 +99,7 @@ func (s *stmt) set(row int, values ...value) {
 	for k := range values {
 		v, i := &values[k], row*len(values)+k+1
 		b := &s.bound[i]
-		if b.kind == v.kind && b.num == v.num && b.text == v.text && v.kind != isJSON {
+		if v.kind != isJSON && *b == v.binding {
 			continue
 		}
 		var err error
@@ -108,7 +113,7 @@ func (s *stmt) set(row int, values ...value) {
 		default:
 			err = s.BindRawText(i, v.json)
 		}
-		if b.kind, b.num, b.text = v.kind, v.num, v.text; err != nil {
+		if *b = v.binding; err != nil {
 			b.kind = isUnknown
 			s.fail(i, err)
 		}

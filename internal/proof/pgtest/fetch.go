@@ -52,11 +52,48 @@ func fetchInto(ctx context.Context, target string, major int) (Installation, err
 		return Installation{}, err
 	}
 	defer os.RemoveAll(work)
-	// The package's script makes the symbolic links by which the libraries are found, and which npm cannot carry.
-	if _, err := npm(ctx, work, "install", "--prefix", work, "--ignore-scripts=false", "--no-save", "--no-audit", "--no-fund", name+"@"+version); err != nil {
+	if _, err := npm(ctx, work, "install", "--prefix", work, "--ignore-scripts", "--no-save", "--no-audit", "--no-fund", name+"@"+version); err != nil {
 		return Installation{}, err
 	}
-	return install(filepath.Join(work, "node_modules", name, "native"), target, major)
+	unpacked := filepath.Join(work, "node_modules", name, "native")
+	if err := link(unpacked); err != nil {
+		return Installation{}, err
+	}
+	return install(unpacked, target, major)
+}
+
+// link makes the symbolic links by which the libraries are found. npm cannot carry them, so the package has a list of
+// them, for a script of its own that is not run.
+func link(unpacked string) error {
+	const list = "pg-symlinks.json"
+	root, err := os.OpenRoot(unpacked)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	text, err := root.ReadFile(list)
+	if err != nil {
+		return err
+	}
+	var links []struct{ Source, Target string } // the file that exists, and the link to it
+	if err := json.Unmarshal(text, &links); err != nil {
+		return fmt.Errorf("%s: %w", list, err)
+	}
+	for _, l := range links {
+		source, ok1 := strings.CutPrefix(l.Source, "native/")
+		target, ok2 := strings.CutPrefix(l.Target, "native/")
+		if !ok1 || !ok2 || !filepath.IsLocal(source) || !filepath.IsLocal(target) {
+			return fmt.Errorf("%s: %s -> %s leads outside", list, l.Target, l.Source)
+		}
+		relative, err := filepath.Rel(filepath.Dir(target), source)
+		if err == nil {
+			err = errors.Join(root.MkdirAll(filepath.Dir(target), 0o755), root.Symlink(relative, target))
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", list, err)
+		}
+	}
+	return nil
 }
 
 // install moves an unpacked package to its place. If another process was quicker, its installation is as good as ours.
