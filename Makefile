@@ -56,14 +56,14 @@ test test-all: export GORACE ?= atexit_sleep_ms=20
 test: postgres browser pgbouncer faketime ## run the tests on the newest PostgreSQL found; packages with shared memory with the race detector
 	@raced="$$($(GO) list $(RACED))" && all="$$($(GO) list ./...)" && \
 	others="$$(echo "$$all" | grep -vxF "$$raced")" && code=0 && \
-	{ $(GO) test -short -vet=off -timeout 30m $$others || code=1; } && \
-	{ $(GO) test -short -vet=off -race $(UNRACED) -timeout 30m $$raced || code=1; } && exit $$code
+	{ $(GO) test -short -vet=off -timeout 60m $$others || code=1; } && \
+	{ $(GO) test -short -vet=off -race $(UNRACED) -timeout 60m $$raced || code=1; } && exit $$code
 
 .PHONY: test-all
 test-all: postgres browser pgbouncer faketime ## run all tests, also long ones, all with the race detector
-	$(GO) test -race -timeout 30m ./...
+	$(GO) test -race -timeout 60m ./...
 	@# With the race detector the simulator has no time to look for the bugs that are planted in it.
-	$(GO) test -timeout 30m ./internal/proof/sim
+	$(GO) test -timeout 60m ./internal/proof/sim
 
 .PHONY: release-test
 release-test: ## run what .ci/run leaves out, before a release is merged (about an hour)
@@ -236,7 +236,7 @@ monitoring-page: ## after metrics were changed: write their table into docs/moni
 
 .PHONY: mutants
 mutants: postgres ## take the fixes of known traps out, one at a time: a test must fail for each (ARGS='-only REGEXP')
-	$(GO) test -count=1 -timeout 30m ./internal/proof/mutate -mutants $(ARGS)
+	$(GO) test -count=1 -timeout 60m ./internal/proof/mutate -mutants $(ARGS)
 
 # Interrupted it has written down what it came to. ARGS: '-only claim.sql' runs a part, -all also those that have a test, which takes hours and tens of GB of Go's build cache.
 .PHONY: guards

@@ -18,7 +18,7 @@ func TestTheSessionsOfEnginesHaveTimeOutsOfTheirOwn(t *testing.T) {
 	s := openStore(t, pgtest.New(t))
 	for _, name := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
 		config := s.pool.Config()
-		config.ConnConfig.RuntimeParams[name] = "10"
+		config.ConnConfig.RuntimeParams[name] = "1000"
 		pool, err := pgxpool.NewWithConfig(t.Context(), config)
 		must(t, err)
 		t.Cleanup(pool.Close)
@@ -26,7 +26,7 @@ func TestTheSessionsOfEnginesHaveTimeOutsOfTheirOwn(t *testing.T) {
 		must(t, err)
 		t.Cleanup(mine.Close)
 		must(t, mine.startWork(t.Context(), 6*time.Second))
-		for what, p := range map[string]*pgxpool.Pool{"10ms": pool, "4s": mine.work()} {
+		for what, p := range map[string]*pgxpool.Pool{"1s": pool, "4s": mine.work()} {
 			if got := setting(t.Context(), t, p, name); got != what {
 				t.Errorf("%s is %s, want %s", name, got, what)
 			}

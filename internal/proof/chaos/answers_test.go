@@ -14,6 +14,7 @@ import (
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/chaos"
 	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/postgres"
 )
@@ -32,7 +33,7 @@ func TestALostMessageOrAnswerOfAnEngineLosesAndDoublesNothing(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, pgtest.New(t))
 				proxy := w.behind()
-				worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: 4 * time.Second})
+				worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: pace.Of(4 * time.Second)})
 				w.Await("worker", event.EventJoined, 1, time.Minute)
 				w.enqueue("before", 0, 20, quick)
 				met := proxy.Once(1, match, func() chaos.Fate { return fate })
@@ -57,7 +58,7 @@ func within(t *testing.T, d time.Duration, what string, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(d):
+	case <-time.After(pace.Of(d)):
 		t.Fatalf("waited in vain until %s", what)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
@@ -65,7 +66,7 @@ func TestADatabaseThatIsAwayForLongCostsLittle(t *testing.T) {
 	w.enqueue("after", 0, 500, mixed)
 	took := w.recovers()
 	t.Logf("work resumed after %v", took)
-	if took > 5*time.Second {
+	if took > pace.Of(5*time.Second) {
 		t.Errorf("work resumed %v after the server, more than 5s", took)
 	}
 	w.Drain(t.Context(), w.store, time.Minute)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
@@ -50,10 +51,9 @@ func stalls() func() time.Duration {
 func (w *world) asking(url string) {
 	w.t.Helper()
 	const (
-		ttl  = 4 * time.Second
 		poll = time.Second // engine.DefaultPoll
-		slow = time.Second // of this machine, and for the job
 	)
+	ttl, slow := pace.Of(4*time.Second), pace.Of(time.Second) // slow is this machine, and the job
 	var keepers []*chaos.Keeper
 	for _, name := range []string{"one", "another"} {
 		keepers = append(keepers, w.Keep(chaos.Worker{Name: name, DB: url, Slots: 4, TimeToLive: ttl}))

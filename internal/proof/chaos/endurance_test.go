@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
@@ -50,10 +51,8 @@ func open(t *testing.T, db string) *chaos.Ground {
 }
 
 func endure(t *testing.T, db string) {
-	const (
-		ttl     = 2 * time.Second
-		workers = 3
-	)
+	const workers = 3
+	ttl := pace.Of(2 * time.Second)
 	ground := open(t, db)
 	fleet := chaos.NewFleet(t)
 	fleet.Seed = seed(t)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/observe"
 	"github.com/stint-go/stint/store"
 )
@@ -108,7 +109,7 @@ func eventsOf(events []Event, t event.EventType) []Event {
 // Await waits for the n-th event of a type of a process, the first being 1.
 func (f *Fleet) Await(process string, t event.EventType, n int, within time.Duration) Event {
 	f.t.Helper()
-	for until := time.Now().Add(within); ; time.Sleep(10 * time.Millisecond) {
+	for until := time.Now().Add(pace.Of(within)); ; time.Sleep(10 * time.Millisecond) {
 		if all := eventsOf(f.Events(process), t); len(all) >= n {
 			return all[n-1]
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
@@ -67,13 +68,13 @@ func TestAFailoverToASynchronousStandbyLosesNothing(t *testing.T) {
 	atLength(t)
 	p := newPair(t, pgtest.Options{})
 	p.primary.Synchronous(true)
-	l := p.load(3, 2, 3*time.Second, 100*time.Millisecond)
+	l := p.load(3, 2, pace.Of(3*time.Second), 100*time.Millisecond)
 	p.works()
 	time.Sleep(2 * time.Second)
 	p.failOver(func() {})
 	took := p.recovers()
 	t.Logf("work resumed after %v", took)
-	if took > 5*time.Second {
+	if took > pace.Of(5*time.Second) {
 		t.Errorf("work resumed %v after the standby took over, more than 5s", took)
 	}
 	l.end(time.Minute)
@@ -96,7 +97,7 @@ func TestAFailoverToAStandbyThatLagsLosesWhatTheServerLostAndNothingElse(t *test
 	p.failOver(func() { had = p.FailedOver(t.Context(), p.on(p.standby)) })
 	took := p.recovers()
 	t.Logf("work resumed after %v", took)
-	if took > 5*time.Second {
+	if took > pace.Of(5*time.Second) {
 		t.Errorf("work resumed %v after the standby took over, more than 5s", took)
 	}
 	p.primary.Start() // where nobody finds it
@@ -145,7 +146,7 @@ func TestAServerThatAnswersBeforeItWritesLosesWhatWasEnqueuedJustThenAndNothingE
 	}
 	took := w.recovers()
 	t.Logf("work resumed after %v", took)
-	if took > 5*time.Second {
+	if took > pace.Of(5*time.Second) {
 		t.Errorf("work resumed %v after the server was back, more than 5s", took)
 	}
 	if undone := l.end(time.Minute).Undone; undone.Outcomes > 0 || undone.Runs > 0 {

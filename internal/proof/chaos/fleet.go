@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/internal/proof/pace"
 )
 
 // Fleet starts and ends worker processes, and remembers what was done to them.
@@ -106,7 +107,7 @@ func (f *Fleet) CutOff(process string) (over func()) {
 // took.
 func (f *Fleet) Works(ctx context.Context, g *Ground) time.Duration {
 	f.t.Helper()
-	took, err := g.GoesOn(ctx, time.Minute)
+	took, err := g.GoesOn(ctx, pace.Of(time.Minute))
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func (f *Fleet) wasHarmed(process string, at time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.harmed[process] {
-		if !at.Before(s.from) && (s.to.IsZero() || at.Before(s.to.Add(time.Second))) {
+		if !at.Before(s.from) && (s.to.IsZero() || at.Before(s.to.Add(pace.Of(time.Second)))) {
 			return true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
@@ -23,17 +24,20 @@ type point struct {
 // slack is how long what takes a moment may take on a machine that is busy.
 const slack = 10 * time.Second
 
+// held stands for a message that is held back for longer than a time to live.
+var held = chaos.Hold(0)
+
 var points = []point{
 	{"inside a claim that holds its lane", chaos.ClaimCommits, chaos.Hold(chaos.Forever), chaos.Args{}},
 	{"when a claim was sent", chaos.ClaimCommits, chaos.Pass, chaos.Args{}},
-	{"before a claim arrives", chaos.ClaimSent, chaos.Hold(6 * time.Second), chaos.Args{}},
+	{"before a claim arrives", chaos.ClaimSent, held, chaos.Args{}},
 	{"inside a flush", chaos.FinishCommits, chaos.Hold(chaos.Forever), chaos.Args{}},
 	{"when a flush was sent", chaos.FinishCommits, chaos.Pass, chaos.Args{}},
-	{"before a flush arrives", chaos.FinishSent, chaos.Hold(6 * time.Second), chaos.Args{}},
+	{"before a flush arrives", chaos.FinishSent, held, chaos.Args{}},
 	{"inside a beat", chaos.BeatCommits, chaos.Hold(chaos.Forever), chaos.Args{Work: 30}},
 	{"inside a transaction that completes its job", chaos.TxCommits, chaos.Hold(chaos.Forever), chaos.Args{Tx: true}},
 	{"when the commit of a job's transaction was sent", chaos.TxCommits, chaos.Pass, chaos.Args{Tx: true}},
-	{"before a job completes in its transaction", chaos.CompleteSent, chaos.Hold(6 * time.Second), chaos.Args{Tx: true}},
+	{"before a job completes in its transaction", chaos.CompleteSent, held, chaos.Args{Tx: true}},
 }
 
 // A process that is frozen for longer than its time to live is buried, at
@@ -45,13 +49,16 @@ func TestAWorkerFrozenAtAnyPointIsReplacedAndComesBack(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, pgtest.New(t))
 			proxy := w.behind()
-			const ttl = 2 * time.Second
+			ttl := pace.Of(2 * time.Second)
 			frozen := w.Start(chaos.Worker{Name: "frozen", DB: proxy.URL(w.url), Slots: 4, TimeToLive: ttl})
 			other := w.Start(chaos.Worker{Name: "other", DB: w.url, Slots: 4, TimeToLive: patient})
 			w.Await("frozen", event.EventJoined, 1, time.Minute)
 			w.Await("other", event.EventJoined, 1, time.Minute)
 			stands := proxy.Once(1, at.match, func() chaos.Fate {
 				frozen.Freeze()
+				if at.fate == held {
+					return chaos.Hold(3 * ttl)
+				}
 				return at.fate
 			})
 			for i := 0; !closed(stands); i++ {
@@ -131,7 +138,7 @@ func closed(c <-chan struct{}) bool {
 func TestAWorkerFrozenWhileIdleComesBackAndExitsCleanly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
-	frozen := w.Start(chaos.Worker{Name: "frozen", DB: w.url, Slots: 4, TimeToLive: 2 * time.Second})
+	frozen := w.Start(chaos.Worker{Name: "frozen", DB: w.url, Slots: 4, TimeToLive: pace.Of(2 * time.Second)})
 	other := w.Start(chaos.Worker{Name: "other", DB: w.url, Slots: 4, TimeToLive: patient})
 	w.until("both joined", `select count(*) = 2 from stint.engines`)
 	frozen.Freeze()

@@ -13,6 +13,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pace"
 )
 
 // A real disk that somebody else fills to the last byte while a fleet works on it.
@@ -76,7 +77,7 @@ func (w *fileWorld) fill(disk string, workers []*chaos.Keeper) {
 	}
 	took := w.recovers()
 	w.t.Logf("full for %v: %d enqueues were refused; the workers told of %d troubles in %d lines; work resumed after %v", full, said, now-troubles, more-lines, took)
-	if took > 5*time.Second {
+	if took > pace.Of(5*time.Second) {
 		w.t.Errorf("work resumed %v after there was room, more than 5s", took)
 	}
 	if said == 0 || now == troubles {

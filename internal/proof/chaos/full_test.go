@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
@@ -28,7 +29,7 @@ func TestADiskThatIsFullAndHasRoomAgainLosesNothing(t *testing.T) {
 		Settings: map[string]string{"min_wal_size": "32MB", "max_wal_size": "64MB"},
 	})
 	w := newWorld(t, server.New(t))
-	l := w.load(3, 2, 3*time.Second, 50*time.Millisecond)
+	l := w.load(3, 2, pace.Of(3*time.Second), 50*time.Millisecond)
 	w.works()
 	for _, log := range []bool{false, true} {
 		over := w.CutOff("")
@@ -53,7 +54,7 @@ func TestADiskThatIsFullAndHasRoomAgainLosesNothing(t *testing.T) {
 		if told > mostTroubles {
 			t.Errorf("each engine told of %.1f troubles in a second, more than %d", told, mostTroubles)
 		}
-		if took > 5*time.Second {
+		if took > pace.Of(5*time.Second) {
 			t.Errorf("work resumed after %v, more than 5s", took)
 		}
 	}

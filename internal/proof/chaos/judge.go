@@ -16,6 +16,7 @@ import (
 
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
@@ -24,7 +25,7 @@ import (
 // long: what was done so far can be judged all the same.
 func (f *Fleet) Drain(ctx context.Context, store store.Inspector, within time.Duration) {
 	f.t.Helper()
-	for until := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
+	for until := time.Now().Add(pace.Of(within)); ; time.Sleep(100 * time.Millisecond) {
 		counts, err := store.Counts(ctx)
 		if err == nil && open(counts) == 0 {
 			return

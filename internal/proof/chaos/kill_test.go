@@ -10,6 +10,7 @@ import (
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/chaos"
 	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/retry"
 )
@@ -41,7 +42,7 @@ func quick(int) chaos.Args { return chaos.Args{} }
 // until waits for a condition that SQL tells. The server may be away meanwhile.
 func (w *world) until(what, text string, args ...any) {
 	w.t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(pace.Of(time.Minute)); ; time.Sleep(20 * time.Millisecond) {
 		var ok bool
 		err := w.pool.QueryRow(w.t.Context(), text, args...).Scan(&ok)
 		if err == nil && ok {
@@ -137,7 +138,7 @@ func killOneOfTwo(t *testing.T, moved bool) {
 		}
 	}
 	w.Recovered(last.Sub(killed))
-	if took := last.Sub(killed); took > limit {
+	if took := last.Sub(killed); took > pace.Of(limit) {
 		t.Errorf("the last of its jobs began again %v after the kill", took)
 	}
 	if left < line/10 || overtook > 10*slots {
@@ -178,11 +179,11 @@ func killOneOfTwo(t *testing.T, moved bool) {
 func TestAFrozenWorkerIsBuriedAndRecordsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
-	frozen := w.Start(chaos.Worker{Name: "frozen", DB: w.url, Slots: 4, TimeToLive: 2 * time.Second})
+	frozen := w.Start(chaos.Worker{Name: "frozen", DB: w.url, Slots: 4, TimeToLive: pace.Of(2 * time.Second)})
 	ids := w.enqueue("long", 0, 4, func(int) chaos.Args { return chaos.Args{Work: 3000} })
 	w.until("they run and were announced", `select count(*) = 4 from stint.jobs where begun`)
 	frozen.Freeze()
-	other := w.Start(chaos.Worker{Name: "other", DB: w.url, Slots: 4, TimeToLive: 2 * time.Second})
+	other := w.Start(chaos.Worker{Name: "other", DB: w.url, Slots: 4, TimeToLive: pace.Of(2 * time.Second)})
 	w.until("they run elsewhere", `select count(*) = 4 from stint.jobs where begun and attempt = 2`)
 	frozen.Thaw()
 	w.Drain(t.Context(), w.store, time.Minute)
@@ -228,7 +229,7 @@ func killItsProcess(t *testing.T, policy retry.Policy, runs int, reason string) 
 	w := newWorld(t, pgtest.New(t))
 	killer := w.enqueue("killer", 0, 1, func(int) chaos.Args { return chaos.Args{Exit: true} }, stint.Retry(policy))[0]
 	bystanders := w.enqueue("bystander", 0, 30, func(int) chaos.Args { return chaos.Args{Work: 400} })
-	keeper := w.Keep(chaos.Worker{Name: "victim", DB: w.url, Slots: 40, TimeToLive: 2 * time.Second})
+	keeper := w.Keep(chaos.Worker{Name: "victim", DB: w.url, Slots: 40, TimeToLive: pace.Of(2 * time.Second)})
 	w.Drain(t.Context(), w.store, 2*time.Minute)
 	keeper.Stop()
 	job, err := w.store.Job(t.Context(), killer)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-go/stint/internal/proof/chaos"
 	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
@@ -58,7 +59,7 @@ func mixed(t *testing.T, options pgtest.Options, trouble time.Duration) {
 	f.m.Run(t.Context(), trouble)
 	ended := check.Now()
 	f.end()
-	if n := f.Standstill(began, ended); n > standstill {
+	if n := f.Standstill(began, ended); n > pace.Of(standstill) {
 		t.Errorf("amid the trouble no job ended for %v, more than %v", n, standstill)
 	} else {
 		t.Logf("amid the trouble the longest time in which no job ended was %v", n)
@@ -123,10 +124,10 @@ type fray struct {
 func newFray(t *testing.T, options pgtest.Options, trouble time.Duration) *fray {
 	t.Helper()
 	const (
-		ttl     = 3 * time.Second
 		workers = 4
 		clients = 3
 	)
+	ttl := pace.Of(3 * time.Second)
 	if long() && pgtest.CanBound() {
 		options.Space = 8 << 30 // which lies in memory, and is more than a long run needs
 	}

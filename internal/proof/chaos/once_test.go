@@ -9,6 +9,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
@@ -20,7 +21,7 @@ func TestWhatMustRunAtMostOnceDoesSoWhenItsWorkerDiesBeforeTheFlush(t *testing.T
 	const n = 4
 	w := newWorld(t, pgtest.New(t))
 	proxy := w.behind()
-	worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: n, TimeToLive: 4 * time.Second})
+	worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: n, TimeToLive: pace.Of(4 * time.Second)})
 	w.Await("worker", event.EventJoined, 1, time.Minute)
 	proxy.Hook(func(m chaos.Message) chaos.Fate {
 		if chaos.FinishSent(m) {

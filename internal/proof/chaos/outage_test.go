@@ -11,6 +11,7 @@ import (
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/chaos"
 	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
@@ -83,7 +84,7 @@ func TestImmediateRestartsOfTheDatabaseUnderLoadAreSurvived(t *testing.T) {
 		over()
 		down, took := time.Since(began), w.recovers()
 		t.Logf("restart %d: %v down, work resumed after %v", i+1, down, took)
-		if took > 5*time.Second {
+		if took > pace.Of(5*time.Second) {
 			t.Errorf("work resumed %v after the server, more than 5s", took)
 		}
 	}
@@ -95,7 +96,7 @@ func TestImmediateRestartsOfTheDatabaseUnderLoadAreSurvived(t *testing.T) {
 // without having watched.
 func TestAfterAnOutageNobodyIsBuriedWronglyAndWorkResumes(t *testing.T) {
 	t.Parallel()
-	outage, ttl := 5*time.Second, 2*time.Second
+	outage, ttl := pace.Of(5*time.Second), pace.Of(2*time.Second)
 	if long() {
 		outage, ttl = time.Minute, 0
 	}
@@ -112,7 +113,7 @@ func TestAfterAnOutageNobodyIsBuriedWronglyAndWorkResumes(t *testing.T) {
 	over()
 	took := w.recovers()
 	t.Logf("work resumed after %v", took)
-	if took > 5*time.Second {
+	if took > pace.Of(5*time.Second) {
 		t.Errorf("work resumed %v after the server, more than 5s", took)
 	}
 	l.end(time.Minute)

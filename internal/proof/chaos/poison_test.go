@@ -11,6 +11,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -90,7 +91,7 @@ func TestAJobThatEndsItsProcessInWhateverWayIsGivenUpAndItsNeighboursAreNot(t *t
 	}
 	t.Parallel()
 	onEach(t, func(t *testing.T, db string) {
-		w := newWard(t, db, 2*time.Second)
+		w := newWard(t, db, pace.Of(2*time.Second))
 		for name := range chaos.Deadly {
 			if name == "takes all memory" && runtime.GOOS != "linux" {
 				continue // nothing bounds what it takes

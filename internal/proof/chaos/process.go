@@ -16,6 +16,7 @@ import (
 
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/internal/proof/pace"
 )
 
 // Process is one worker's process.
@@ -92,7 +93,7 @@ func (p *Process) Stop() error {
 	select {
 	case <-p.ended:
 		return p.err
-	case <-time.After(time.Minute):
+	case <-time.After(pace.Of(time.Minute)):
 		return fmt.Errorf("%s does not end", p.Name)
 	}
 }
@@ -121,7 +122,7 @@ func (p *Process) Exit(within time.Duration) (code int, gone check.Instant) {
 	select {
 	case <-p.ended:
 		return p.cmd.ProcessState.ExitCode(), p.gone
-	case <-time.After(within):
+	case <-time.After(pace.Of(within)):
 		p.fleet.t.Fatalf("%s does not end within %v", p.Name, within)
 		return
 	}

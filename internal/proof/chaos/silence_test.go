@@ -11,6 +11,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
@@ -22,7 +23,7 @@ func TestTwoBeatsInARowThatFailCostAnEngineNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
 	proxy := w.behind()
-	worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: 4 * time.Second})
+	worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: pace.Of(4 * time.Second)})
 	w.Await("worker", event.EventJoined, 1, time.Minute)
 	var beats atomic.Int64
 	proxy.Hook(func(m chaos.Message) chaos.Fate {
@@ -41,7 +42,7 @@ func TestAConnectionThatGoesSilentUnderABeatCostsAnEngineNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
 	proxy := w.behind()
-	worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: 10 * time.Second})
+	worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: pace.Of(10 * time.Second)})
 	w.Await("worker", event.EventJoined, 1, time.Minute)
 	silent := proxy.Once(1, beatBegins, func() chaos.Fate { return chaos.Hold(time.Minute) })
 	w.enqueue("long", 0, 4, func(int) chaos.Args { return chaos.Args{Work: 10_000} })
@@ -72,7 +73,8 @@ func TestAnEngineCutOffInSilenceAmidAFlushComesBackByItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
 	proxy := w.behind()
-	const ttl, beat = 6 * time.Second, 1500 * time.Millisecond
+	ttl := pace.Of(6 * time.Second)
+	beat := ttl / 4
 	lone := w.Start(chaos.Worker{Name: "lone", DB: proxy.URL(w.url), Slots: 4, TimeToLive: ttl})
 	w.Await("lone", event.EventJoined, 1, time.Minute)
 	within(t, 10*time.Second, "a beat is sent", proxy.Once(1, chaos.BeatCommits, func() chaos.Fate { return chaos.Pass }))
@@ -84,10 +86,10 @@ func TestAnEngineCutOffInSilenceAmidAFlushComesBackByItself(t *testing.T) {
 	w.enqueue("long", 0, 1, func(int) chaos.Args { return chaos.Args{Work: int((4*beat - 500*time.Millisecond).Milliseconds())} })
 	time.Sleep(time.Until(began.Add(beat + 300*time.Millisecond)))
 	over := w.CutOff("lone")
-	proxy.Stall(chaos.Both, 20*time.Second)
+	proxy.Stall(chaos.Both, 4*ttl)
 
 	fenced := w.Await("lone", event.EventBuried, 1, 10*time.Second)
-	if late := fenced.At.Sub(fence); late > time.Second {
+	if late := fenced.At.Sub(fence); late > pace.Of(time.Second) {
 		t.Errorf("it had ended its work %v after it fenced itself", late)
 	}
 	other := w.Start(chaos.Worker{Name: "other", DB: w.url, Slots: 4, TimeToLive: ttl})
@@ -107,7 +109,6 @@ func TestAnEngineCutOffInSilenceAmidAFlushComesBackByItself(t *testing.T) {
 // The other calls of an engine must not wait for ever either: it would beat,
 // and so nobody would bury it, but do only a part of its work.
 func TestAConnectionThatGoesSilentUnderACallHoldsUpAnEngineForAWhileOnly(t *testing.T) {
-	const ttl = 2 * time.Second
 	for name, text := range map[string]string{
 		"looking for work": "stint.look(", "promoting": "stint.promote(", "looking at the roster": "from stint.engines e join stint.beats",
 		"claiming": "stint.claim(", "finishing": "stint.finish(", "reading what it holds": "from stint.claims c cross join",
@@ -116,6 +117,7 @@ func TestAConnectionThatGoesSilentUnderACallHoldsUpAnEngineForAWhileOnly(t *test
 			t.Parallel()
 			w := newWorld(t, pgtest.New(t))
 			proxy := w.behind()
+			ttl := pace.Of(2 * time.Second)
 			worker := w.Start(chaos.Worker{Name: "worker", DB: proxy.URL(w.url), Slots: 4, TimeToLive: ttl})
 			w.Await("worker", event.EventJoined, 1, time.Minute)
 			silent := proxy.Once(1, func(m chaos.Message) bool { return m.Type == 'B' && strings.Contains(m.SQL, text) },
@@ -130,7 +132,7 @@ func TestAConnectionThatGoesSilentUnderACallHoldsUpAnEngineForAWhileOnly(t *test
 			w.enqueue("later", 0, 10, quick, stint.Delay(100*time.Millisecond))
 			w.Drain(t.Context(), w.store, 20*time.Second)
 			w.until("the dead one is buried", `select count(*) = 1 from stint.engines`)
-			if took := time.Since(began); took > 2*ttl+3*time.Second {
+			if took := time.Since(began); took > 2*ttl+pace.Of(3*time.Second) {
 				t.Errorf("it was held up for %v", took)
 			} else {
 				t.Logf("it was held up for %v", took)

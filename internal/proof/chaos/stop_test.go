@@ -10,6 +10,7 @@ import (
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/chaos"
 	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
@@ -105,7 +106,6 @@ func TestAWorkerToldToStopFinishesWhatRunsAndLeavesNothingBehind(t *testing.T) {
 // they would run elsewhere beside it.
 func TestHandlersThatIgnoreTheStopRunAgainElsewhereOnlyWhenTheirProcessIsGone(t *testing.T) {
 	const (
-		ttl   = 2 * time.Second // less than the stop takes
 		grace = time.Second
 		deaf  = 3
 		heed  = 3
@@ -114,6 +114,7 @@ func TestHandlersThatIgnoreTheStopRunAgainElsewhereOnlyWhenTheirProcessIsGone(t 
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, pgtest.New(t))
+			ttl := min(pace.Of(2*time.Second), grace+cancelGrace-time.Second) // less than the stop takes
 			worker := w.Start(chaos.Worker{Name: "worker", DB: w.url, Slots: deaf + heed, TimeToLive: ttl, Grace: grace})
 			token := w.Await("worker", event.EventJoined, 1, time.Minute).Engine
 			ignoring := w.enqueue("deaf", 0, deaf, func(int) chaos.Args { return chaos.Args{Deaf: "worker", Lock: true, Work: 100} })
@@ -127,7 +128,7 @@ func TestHandlersThatIgnoreTheStopRunAgainElsewhereOnlyWhenTheirProcessIsGone(t 
 			worker.Signal(signal)
 			code, gone := worker.Exit(time.Minute)
 			w.Disturb(check.Disturbance{Does: check.Deafens, Process: "worker", From: told, To: gone})
-			if took := gone.Sub(told); code != 3 || took < grace+cancelGrace || took > grace+cancelGrace+3*time.Second {
+			if took := gone.Sub(told); code != 3 || took < grace+cancelGrace || took > grace+cancelGrace+pace.Of(3*time.Second) {
 				t.Errorf("exit code %d after %v", code, took)
 			}
 			if n := chaos.Count(w.Events("worker"), event.EventLeft); n > 0 {
@@ -184,7 +185,7 @@ func TestASecondSignalEndsAWorkerAtOnce(t *testing.T) {
 			w.Disturb(check.Disturbance{Does: check.Kills, Process: "worker", From: told})
 			worker.Signal(signals[1])
 			code, gone := worker.Exit(10 * time.Second)
-			if took := gone.Sub(told); code != 3 || took > time.Second {
+			if took := gone.Sub(told); code != 3 || took > pace.Of(time.Second) {
 				t.Errorf("exit code %d after %v", code, took)
 			}
 			w.Drain(t.Context(), w.store, time.Minute)

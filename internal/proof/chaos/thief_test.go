@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/postgres"
 )
@@ -16,7 +17,7 @@ import (
 // What engines have they keep, and that is enough for them.
 func TestWhileAServerHasNoConnectionLeftEnginesKeepTheirPlaces(t *testing.T) {
 	t.Parallel()
-	const ttl = 4 * time.Second
+	ttl := pace.Of(4 * time.Second)
 	w := newWorld(t, pgtest.Start(t, pgtest.Options{Settings: map[string]string{"max_connections": "60"}}).New(t))
 	l := w.load(2, 2, ttl, 200*time.Millisecond)
 	w.works()
@@ -29,7 +30,7 @@ func TestWhileAServerHasNoConnectionLeftEnginesKeepTheirPlaces(t *testing.T) {
 	}
 	for until := time.Now().Add(2 * ttl); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
 		thief.Take(t.Context())
-		if took := w.works(); took > 2*time.Second {
+		if took := w.works(); took > pace.Of(2*time.Second) {
 			t.Errorf("meanwhile a job ended only after %v", took)
 		}
 	}
@@ -46,7 +47,7 @@ func TestWhileAServerHasNoConnectionLeftEnginesKeepTheirPlaces(t *testing.T) {
 // places rightly. One that is started meanwhile ends with an error.
 func TestEnginesThatFindNoConnectionComeBackByThemselves(t *testing.T) {
 	t.Parallel()
-	const ttl = 2 * time.Second
+	ttl := pace.Of(2 * time.Second)
 	w := newWorld(t, pgtest.Start(t, pgtest.Options{Settings: map[string]string{"max_connections": "60"}}).New(t))
 	l := w.load(2, 1, ttl, 200*time.Millisecond)
 	w.works()
@@ -70,7 +71,7 @@ func TestEnginesThatFindNoConnectionComeBackByThemselves(t *testing.T) {
 	over()
 	took := w.recovers()
 	t.Logf("work resumed after %v", took)
-	if took > 5*time.Second {
+	if took > pace.Of(5*time.Second) {
 		t.Errorf("work resumed %v after there were connections again, more than 5s", took)
 	}
 	l.end(time.Minute)
@@ -85,17 +86,17 @@ func TestEnginesThatFindNoConnectionComeBackByThemselves(t *testing.T) {
 // longer than an engine may be silent.
 func TestHandlersThatExhaustTheProgramsPoolStarveNoBeatAndNoFlush(t *testing.T) {
 	t.Parallel()
-	const ttl = 2 * time.Second
+	ttl := pace.Of(2 * time.Second)
 	w := newWorld(t, pgtest.New(t))
 	worker := w.Start(chaos.Worker{Name: "worker", DB: w.url + "&pool_max_conns=2", Slots: 10, TimeToLive: ttl, Shares: true})
 	w.Await("worker", event.EventJoined, 1, time.Minute)
-	ids := w.enqueue("slow", 0, 8, func(int) chaos.Args { return chaos.Args{Tx: true, Open: 1500} })
+	ids := w.enqueue("slow", 0, 8, func(int) chaos.Args { return chaos.Args{Tx: true, Open: int(ttl.Milliseconds() * 3 / 4)} })
 	w.until("two have the pool", `select count(*) = 2 from pg_stat_activity where state = 'idle in transaction' and query like '%chaos_effects%'`)
 	for i := range 10 {
 		began := time.Now()
 		quicks := w.enqueue("quick", i, 1, quick)
 		w.until("a quick one is done", `select exists (select from stint.executions where pos = $1 and outcome = 1)`, quicks[0])
-		if took := time.Since(began); took > 2*time.Second {
+		if took := time.Since(began); took > pace.Of(2*time.Second) {
 			t.Errorf("a quick job took %v beside the slow ones", took)
 		}
 		time.Sleep(300 * time.Millisecond)

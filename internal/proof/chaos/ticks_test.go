@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
@@ -48,7 +49,7 @@ func (k *ticking) start(n int, db string, behind func() *chaos.Proxy) {
 			db = k.proxies[i].URL(db)
 		}
 		k.workers = append(k.workers, k.Keep(chaos.Worker{
-			Name: fmt.Sprintf("worker-%d", i+1), DB: db, Slots: 8, TimeToLive: 3 * time.Second, Grace: 5 * time.Second,
+			Name: fmt.Sprintf("worker-%d", i+1), DB: db, Slots: 8, TimeToLive: pace.Of(3 * time.Second), Grace: 5 * time.Second,
 			Drag: 10 * time.Millisecond, Ticks: &k.ticks,
 		}))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
@@ -17,7 +18,7 @@ import (
 // work side by side, and those that are too old are told to leave.
 func TestARollingUpgradeLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
-	const ttl = 2 * time.Second
+	ttl := pace.Of(2 * time.Second)
 	w := newWorld(t, pgtest.New(t))
 	l := w.load(0, 2, ttl, 200*time.Millisecond)
 	start := func(name string, knows int) *chaos.Process {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
@@ -18,7 +19,7 @@ func TestEnginesFarFromTheirDatabaseKeepTheirPlaces(t *testing.T) {
 	if testing.Short() {
 		t.Skip("far away all takes long")
 	}
-	const ttl = 12 * time.Second // half of it is enough, but not where tests for other things keep the machine busy
+	ttl := pace.Of(6 * time.Second)
 	for name, weather := range map[string]chaos.Weather{
 		"100 ms each way":       {Least: 100 * time.Millisecond, Most: 100 * time.Millisecond},
 		"10 to 200 ms each way": {Least: 10 * time.Millisecond, Most: 200 * time.Millisecond},
@@ -69,7 +70,7 @@ func TestAMachineThatVanishesHoldsUpNobodyForLong(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, pgtest.New(t))
 			proxy := w.behind()
-			const ttl = 2 * time.Second
+			ttl := pace.Of(2 * time.Second)
 			doomed := w.Start(chaos.Worker{Name: "doomed", DB: proxy.URL(w.url) + "&application_name=doomed", Slots: 4, TimeToLive: ttl})
 			other := w.Start(chaos.Worker{Name: "other", DB: w.url, Slots: 4, TimeToLive: ttl})
 			w.Await("doomed", event.EventJoined, 1, time.Minute)
