@@ -2,31 +2,28 @@ package pace
 
 import (
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
 // Other work on all processors makes times longer, and its end makes them what they were.
 func TestTimesGrowWithWhatElseTheMachineDoes(t *testing.T) {
-	busy, release := make(chan struct{}), make(chan struct{})
+	var (
+		over atomic.Bool
+		busy sync.WaitGroup
+	)
 	for range 32 * runtime.NumCPU() {
-		go func() {
-			for {
-				select {
-				case <-busy:
-					release <- struct{}{}
-					return
-				default:
-				}
+		busy.Go(func() {
+			for !over.Load() {
 			}
-		}()
+		})
 	}
 	last.at = time.Time{}
 	beside := Of(time.Second)
-	close(busy)
-	for range 32 * runtime.NumCPU() {
-		<-release
-	}
+	over.Store(true)
+	busy.Wait()
 	last.at = time.Time{}
 	alone := Of(time.Second)
 	t.Logf("beside other work a second takes %v, alone %v", beside, alone)
