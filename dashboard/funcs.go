@@ -49,6 +49,7 @@ func functions(path string) template.FuncMap {
 		"outcome": view.Outcome,
 		"ranOn":   view.RanOn,
 		"never":   view.NeverTaken,
+		"unbegun": view.Unbegun,
 		"when":    view.WhenInWords,
 		"lines":   lines,
 		"query":   query,

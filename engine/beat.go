@@ -14,9 +14,7 @@ import (
 // keeps the transaction of a client that is gone.
 const unknownFor = time.Minute
 
-// beats sends four beats in each time to live. At three quarters of the time to live after it sent
-// its last successful beat an engine fences itself, since others may soon believe that it is dead.
-// Where the store knows without beats that the engine lives, it goes on trying instead.
+// beats sends four beats in each time to live, and sooner again when one failed.
 func (s *session) beats(ctx context.Context) {
 	every := s.config.TimeToLive / 4
 	// The join counts as a beat. If it took long, a full wait from here on would
@@ -35,9 +33,12 @@ func (s *session) beats(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		if s.fenced() {
+			return
+		}
 		requests = s.collectBeatRequests(requests)
 		sent, end := time.Now(), last.Add(3*every)
-		if s.livenessHeld() {
+		if s.vouched(last).After(end) {
 			end = sent.Add(3 * every)
 		}
 		// Not all of the time that is left: after a connection that does not
@@ -60,31 +61,48 @@ func (s *session) beats(ctx context.Context) {
 			return
 		default:
 			s.trouble(ctx, "beat", err)
-			left := time.Until(end)
-			if left <= 0 && !s.livenessHeld() {
-				s.fence()
-				return
-			}
 			// Broken connections fail at once, one after the other.
 			retrying = true
-			tick.Reset(max(time.Millisecond, min(left, every/8)))
+			tick.Reset(max(time.Millisecond, min(time.Until(end), every/8)))
 		}
+	}
+}
+
+// watchFence has the engine fence itself at three quarters of its time to live after it sent its
+// last successful beat, since others may soon believe that it is dead. Where the store vouches for
+// it without beats, that is put off.
+func (s *session) watchFence(ctx context.Context) {
+	for ctx.Err() == nil {
+		if s.fenceDue() {
+			s.fence()
+			return
+		}
+		// What the store says may change at any time once beats are missing.
+		sleep(ctx, max(s.config.TimeToLive/32, s.untilFence()))
 	}
 }
 
 // setFenceAt moves the time at which the engine would fence itself.
 func (s *session) setFenceAt(t time.Time) { s.fenceAt.Store(int64(t.Sub(s.beat))) }
 
-// fenceDue reports whether that time has passed. The beat loop checks it too, but in a process that
-// was frozen the slots may wake up first.
-func (s *session) fenceDue() bool {
-	return time.Since(s.beat) >= time.Duration(s.fenceAt.Load()) && !s.livenessHeld()
+func (s *session) untilFence() time.Duration {
+	return time.Duration(s.fenceAt.Load()) - time.Since(s.beat)
 }
 
-// livenessHeld reports whether the store knows without beats that this engine lives.
-func (s *session) livenessHeld() bool {
-	h, ok := s.store.(store.LivenessLocker)
-	return ok && h.Holds(s.token)
+// fenceDue reports whether that time has passed. In a process that was frozen slots may wake up
+// before the loop that watches it.
+func (s *session) fenceDue() bool {
+	return s.untilFence() <= 0 && !time.Now().Before(s.vouched(s.lastBeat()))
+}
+
+// vouched returns until when the store vouches for the engine, whose last successful beat was sent
+// at the given time.
+func (s *session) vouched(last time.Time) time.Time {
+	l, ok := s.store.(store.LivenessLocker)
+	if !ok {
+		return time.Time{}
+	}
+	return l.Vouches(s.token, last)
 }
 
 // releaseLiveness ends that for a session that ended: from then on its beats decide.
@@ -129,12 +147,13 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 	limit, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	low := s.inflight.low()
-	beat := store.Heartbeat{Number: number, Running: s.inflight.running(s.runningPositions()), Low: low}
+	beat := store.Heartbeat{Number: number, Running: s.inflight.running(s.announcements()), Low: low}
 	sent := time.Now()
 	reply, err := s.store.Heartbeat(limit, s.token, beat)
 	if err != nil {
 		return err
 	}
+	s.announced()
 	s.clock.note(reply.Now, sent, time.Now())
 	if reply.Drain {
 		s.drain()

@@ -55,6 +55,15 @@ type Config struct {
 	// beats in this time. The default is 6 seconds, the minimum 1 second.
 	TimeToLive time.Duration
 
+	// MaxOutage is how long the database may be away before the engine cancels what it runs: while
+	// the server is down, restarted or failed over, or a network drops everything. The default is 30 seconds.
+	// An engine whose process died is replaced after its time to live all the same; one whose
+	// machine lost its power, or was cut off without a word, after four thirds of this. Negative:
+	// after its time to live, and three quarters of that are the longest outage. So it is where the
+	// store cannot tell an outage from a death: through a pooler. On SQLite there is no
+	// limit.
+	MaxOutage time.Duration
+
 	// Grace is how long running jobs may go on after a stop before their contexts are cancelled.
 	// The default is 30 seconds.
 	Grace time.Duration
@@ -114,6 +123,7 @@ type Config struct {
 // Defaults of [Config].
 const (
 	DefaultTimeToLive   = 6 * time.Second
+	DefaultMaxOutage    = 30 * time.Second
 	DefaultGrace        = 30 * time.Second
 	DefaultPoll         = time.Second
 	DefaultPollFrom     = 20 * time.Millisecond

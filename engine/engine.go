@@ -30,6 +30,7 @@ type Engine struct {
 	running        atomic.Bool
 	current        atomic.Pointer[session] // while Run works: takes inline runs
 	liveness       liveness
+	former         []*session // fenced, and perhaps in the roster; of Run, and of the session that it runs
 }
 
 // New makes an engine for the kinds of the mux. It does not touch the store. The error says which
@@ -105,6 +106,9 @@ func (e *Engine) Run(ctx context.Context) error {
 		}
 		if asked.Err() != nil {
 			return drainReason(asked)
+		}
+		if s.idle() {
+			e.former = append(e.former, s)
 		}
 	}
 }

@@ -112,6 +112,9 @@ func hostname() string {
 
 func (c *Config) fillLife() error {
 	c.TimeToLive = cmp.Or(c.TimeToLive, DefaultTimeToLive)
+	if c.MaxOutage = max(0, cmp.Or(c.MaxOutage, DefaultMaxOutage)); c.MaxOutage <= c.TimeToLive*3/4 {
+		c.MaxOutage = 0
+	}
 	c.Grace = cmp.Or(c.Grace, DefaultGrace)
 	return cmp.Or(
 		refuse(c.TimeToLive < time.Second, "time to live", "it is shorter than a second"),

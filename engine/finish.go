@@ -99,7 +99,7 @@ func (s *session) flush(batch []*task, buf []store.Completion) {
 		case errors.Is(err, store.ErrBuried), errors.Is(err, store.ErrClaimGone):
 			// What this session holds belongs to other engines now, or will.
 			s.fence()
-			answerFenced(batch)
+			s.giveUp(batch)
 			return
 		case errors.Is(err, stint.ErrUnstorable) && len(batch) > 1:
 			s.meters.flushAgain()
@@ -115,7 +115,7 @@ func (s *session) flush(batch []*task, buf []store.Completion) {
 		repeats = true
 		s.trouble(s.work, "record outcomes", fmt.Errorf("%d of them: %w", len(batch), err))
 		if s.fenced() {
-			answerFenced(batch)
+			s.giveUp(batch)
 			return
 		}
 		s.meters.flushAgain()
@@ -171,7 +171,7 @@ func (s *session) recorded(batch []*task) {
 	s.inflight.recorded(batch)
 	for i, t := range batch {
 		if t.drop {
-			answerFenced(batch[i : i+1])
+			s.giveUp(batch[i : i+1])
 			continue
 		}
 		s.notifyEnd(t)
@@ -205,9 +205,10 @@ func (s *session) emitFailed(job *stint.Job, x *store.Completion) {
 	}
 }
 
-// answerFenced tells inline callers that a batch will not be recorded.
-func answerFenced(batch []*task) {
+// giveUp tells inline callers that the session will not record a batch.
+func (s *session) giveUp(batch []*task) {
 	for _, t := range batch {
+		s.remains.note(t)
 		if t.inline != nil {
 			t.inline.result <- inlineResult{t.done, store.ErrBuried}
 		}

@@ -33,7 +33,7 @@ func (s *session) perform(t *task, one *slot) store.Result {
 		s.emit(event.Event{Type: event.EventStarted, Engine: s.token, Job: &e.Job, Slot: t.done.Slot, Ready: e.Ready})
 	}
 	a := &attempt{s: s, task: t, job: e.Job}
-	a.job.Tags = slices.Clone(e.Tags)
+	a.job.Tags, a.job.MayHaveRun = slices.Clone(e.Tags), e.Suspect > 0
 	a.Job, a.Client, a.Reader = &a.job, s.client, s.reader
 	a.open()
 	one.attempt.Store(a)
@@ -108,7 +108,7 @@ func (s *session) conclude(t *task, end store.Result) *task {
 		t.drop = drop
 		return t
 	case drop:
-		t.drop, t.done = true, store.Completion{}
+		t.drop, t.done = true, store.Completion{Slot: t.done.Slot, Started: t.done.Started}
 		return t
 	}
 	began, slot := t.done.Started, t.done.Slot

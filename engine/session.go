@@ -55,6 +55,7 @@ type session struct {
 	inflight   *inflight              // claimed and not yet recorded
 	clock      clock
 	hooks      *hooks
+	remains    *remains
 	endEvents  endEvents
 }
 
@@ -68,7 +69,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		stopping: make(chan struct{}), draining: make(chan struct{}),
 		wakeups: newWakeups(len(e.singletonTasks)), capacity: newWakeup(),
 		beatRequests: make(chan chan<- bool), slots: make([]slot, e.config.Slots), aloneTurn: make(chan struct{}, 1),
-		runners: newKindRunners(e.mux), inflight: newInflight(), ended: make(chan *task, maxPrefetch), hooks: newHooks(ctx, e.mux, e.config.Slots),
+		runners: newKindRunners(e.mux), inflight: newInflight(), remains: newRemains(), ended: make(chan *task, maxPrefetch), hooks: newHooks(ctx, e.mux, e.config.Slots),
 	}
 	for i := range s.slots {
 		s.slots[i].number = i + 1
@@ -81,7 +82,10 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	decls := e.mux.Declarations()
 	info := store.EngineInfo(s.me)
 	info.Token, info.Instance, info.Version = s.token, e.config.Instance, e.config.Version
-	info.Queues, info.Slots, info.TimeToLive = e.config.Queues, e.config.Slots, e.config.TimeToLive
+	info.Queues, info.Slots, info.TimeToLive, info.MaxOutage = e.config.Queues, e.config.Slots, e.config.TimeToLive, e.config.MaxOutage
+	if _, ok := e.store.(store.LivenessLocker); !ok {
+		info.MaxOutage = 0
+	}
 	for _, d := range decls {
 		info.Kinds = append(info.Kinds, d.Name)
 	}
@@ -118,7 +122,7 @@ func (s *session) run(ctx context.Context) error {
 	defer stopClaiming()
 	var side, leads sync.WaitGroup
 	for _, loop := range []func(context.Context){
-		s.beats, s.listen, s.promote, s.watch, s.watchCancellations, s.decide, s.watchPauses, s.fire, s.rollUpStats, s.watchUnresponsive,
+		s.beats, s.watchFence, s.listen, s.promote, s.watch, s.watchCancellations, s.decide, s.watchPauses, s.fire, s.rollUpStats, s.watchUnresponsive, s.announceLong,
 	} {
 		side.Go(func() { loop(signals) })
 	}

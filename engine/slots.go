@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 
@@ -12,6 +13,9 @@ import (
 type slot struct {
 	number  int                     // from 1, as it is recorded
 	pos     atomic.Int64            // what it works on; 0 for nothing
+	said    int64                   // what the beat on its way says of that; of the beat loop
+	told    atomic.Int64            // what the last beat said
+	seen    int64                   // what it worked on at the last look of announceLong
 	attempt atomic.Pointer[attempt] // while the handler runs
 }
 
@@ -32,6 +36,47 @@ func (s *session) attempts(yield func(*attempt) bool) {
 			return
 		}
 	}
+}
+
+// idle reports whether no handler runs.
+func (s *session) idle() bool {
+	for range s.attempts {
+		return false
+	}
+	return true
+}
+
+// announcements lists what is being worked on, for a beat.
+func (s *session) announcements() (list []store.Position) {
+	for one := range s.eachSlot {
+		if one.said = one.pos.Load(); one.said != 0 {
+			list = append(list, store.Position(one.said))
+		}
+	}
+	return list
+}
+
+// announced notes that the beat with the last announcements arrived.
+func (s *session) announced() {
+	for one := range s.eachSlot {
+		one.told.Store(one.said)
+	}
+}
+
+// announceLong sends a beat at once when a handler has run for a while and no beat has said so: should the
+// engine die, it is known that the handler had begun. Most handlers are done sooner.
+func (s *session) announceLong(ctx context.Context) {
+	every(ctx, s.config.TimeToLive/24, func() {
+		long := false
+		for one := range s.eachSlot {
+			pos := one.pos.Load()
+			long = long || pos != 0 && pos == one.seen && pos != one.told.Load()
+			one.seen = pos
+		}
+		if long {
+			s.announce()
+		}
+	})
 }
 
 // runningPositions lists what is being worked on.

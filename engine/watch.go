@@ -35,6 +35,7 @@ func (s *session) watch(ctx context.Context) {
 		if looks%orphansEvery == orphansEvery-1 {
 			s.recoverOrphans(ctx)
 		}
+		s.settleFormer(ctx)
 		limit, cancel := s.limit(ctx)
 		roster, err := s.store.Engines(limit)
 		cancel()
@@ -98,7 +99,7 @@ func (s *session) buryIfDead(ctx context.Context, e store.EngineInfo, seen *obse
 	}
 	began, lost := 0, lostAttempts{}
 	judge := lost.judge(scene, &s.clock)
-	n, err := s.store.Bury(ctx, store.Burial{Engine: e.Token, Unless: unless, Why: "stopped beating"}, func(entry *store.Entry, begun bool) store.Completion {
+	n, err := s.store.Bury(ctx, store.Burial{Engine: e.Token, Unless: unless, Silent: time.Since(seen.since), Why: "stopped beating"}, func(entry *store.Entry, begun bool) store.Completion {
 		if begun {
 			began++
 		}

@@ -40,6 +40,9 @@ func (s *Store) Bury(ctx context.Context, b store.Burial, judge func(e *store.En
 		buried, err = s.conclude(ctx, tx, d, d.low, math.MaxInt64, judge)
 		return err
 	})
+	if err == nil || errors.Is(err, store.ErrBuried) {
+		s.Release(b.Engine)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("bury engine %d: %w", b.Engine, err)
 	}
@@ -155,6 +158,11 @@ func (s *Store) Sweep(ctx context.Context, judge func(e *store.Entry, begun bool
 // from the roster.
 func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b store.Burial) (deceased, error) {
 	d := deceased{engine: b.Engine}
+	if b.Unless > 0 {
+		if err := s.mayBury(ctx, tx, b); err != nil {
+			return d, err
+		}
+	}
 	if err := lockEngine(ctx, tx, b.Engine); err != nil {
 		return d, err
 	}
@@ -188,6 +196,30 @@ func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b store.Burial) (decease
 		where l.name in (select o.name from stint.leases o where o.engine = $1 for update skip locked)`), b.Engine)
 	batch.Queue(s.sql.in(`update stint.engine_history set ended = clock_timestamp(), why = $2, low = $3, swept = $3::bigint = 0 where token = $1`), b.Engine, b.Why, d.low)
 	return d, tx.SendBatch(ctx, batch).Close()
+}
+
+// mayBury asks whether an engine that does not beat may be alive all the same: its
+// session stands (see [presence]), or its last beat was of a time before the server was
+// started or promoted, and it may not have found the server again. Then it must have been
+// silent for longer, as the burier saw it with working queries. The lock, if it
+// is free, is kept until the burial has ended.
+func (s *Store) mayBury(ctx context.Context, tx pgx.Tx, b store.Burial) error {
+	var (
+		outage  int64
+		perhaps bool
+	)
+	err := tx.QueryRow(ctx, s.sql.in(`
+		select e.max_outage, not pg_try_advisory_xact_lock_shared(`+placeOf+`) or b.up_since <> pg_postmaster_start_time()
+		from stint.engines e join stint.beats b using (token) where e.token = $1`), b.Engine).Scan(&outage, &perhaps)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return store.ErrBuried
+	case err != nil:
+		return err
+	case perhaps && b.Silent < longestSilence(time.Duration(outage)*time.Millisecond):
+		return store.ErrAlive
+	}
+	return nil
 }
 
 // burialWait bounds how long a burial waits for another one of the same

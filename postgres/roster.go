@@ -25,6 +25,16 @@ func (s *Store) Join(ctx context.Context, e store.EngineInfo, kinds []stint.Kind
 	if err := s.startWork(ctx, e.TimeToLive); err != nil {
 		return err
 	}
+	if s.pooled {
+		e.MaxOutage = 0
+	}
+	if e.MaxOutage > 0 && s.appear(ctx, e) {
+		defer func() {
+			if err != nil {
+				s.Release(e.Token)
+			}
+		}()
+	}
 	info := store.SchemaInfo{Known: len(s.steps)}
 	return s.transactWork(ctx, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
@@ -32,9 +42,9 @@ func (s *Store) Join(ctx context.Context, e store.EngineInfo, kinds []stint.Kind
 			return row.Scan(&info.Installed, &info.Oldest)
 		})
 		batch.Queue(s.sql.in(`
-			insert into stint.engines (token, instance, host, boot_id, pid, pid_started, version, queues, kinds, slots, ttl)
-			values ($1, $2, $3, $4, $5, $6, $7, coalesce($8::text[], '{}'), coalesce($9::text[], '{}'), $10, $11)`),
-			e.Token, e.Instance, e.Host, e.BootID, e.PID, e.PIDStarted, e.Version, e.Queues, e.Kinds, e.Slots, e.TimeToLive.Milliseconds())
+			insert into stint.engines (token, instance, host, boot_id, pid, pid_started, version, queues, kinds, slots, ttl, max_outage)
+			values ($1, $2, $3, $4, $5, $6, $7, coalesce($8::text[], '{}'), coalesce($9::text[], '{}'), $10, $11, $12)`),
+			e.Token, e.Instance, e.Host, e.BootID, e.PID, e.PIDStarted, e.Version, e.Queues, e.Kinds, e.Slots, e.TimeToLive.Milliseconds(), e.MaxOutage.Milliseconds())
 		batch.Queue(s.sql.in(`insert into stint.beats (token) values ($1)`), e.Token)
 		batch.Queue(s.sql.in(`
 			insert into stint.engine_history (token, instance, host, pid, version, joined)
@@ -93,7 +103,7 @@ with settled as (
 )
 update stint.beats b
 set beat = clock_timestamp(), low = greatest(b.low, $2), number = greatest(b.number, $4),
-    running = case when $4 >= b.number then $3 else b.running end
+    running = case when $4 >= b.number then $3 else b.running end, up_since = pg_postmaster_start_time()
 from stint.engines e, (select pg_advisory_xact_lock_shared($1::bigint), stint.durable()) fence
 where b.token = $1 and e.token = b.token
 returning true, clock_timestamp(), b.drain or (select m.oldest > $5 from stint.meta m), b.timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
@@ -118,6 +128,9 @@ func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.He
 		err = store.ErrBuried
 	case err == nil && !same:
 		err = fmt.Errorf("%w: the server was failed over since it joined", store.ErrBuried)
+	}
+	if errors.Is(err, store.ErrBuried) {
+		s.Release(engine)
 	}
 	return orders, err
 }
@@ -195,15 +208,15 @@ func (s *Store) Announced(ctx context.Context, engine store.EngineID) ([]store.E
 func (s *Store) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 	return collect(ctx, s.work(), "list engines", s.sql.in(`
 		select e.token, e.instance, e.host, e.boot_id, e.pid, e.pid_started, e.version, e.queues, e.kinds, e.slots,
-		       e.ttl, e.joined, b.beat, b.running, b.low, b.drain
+		       e.ttl, e.max_outage, e.joined, b.beat, b.running, b.low, b.drain
 		from stint.engines e join stint.beats b using (token) order by e.joined, e.token`), nil, func(row pgx.CollectableRow) (store.EngineInfo, error) {
 		var (
-			e   store.EngineInfo
-			ttl int64
+			e           store.EngineInfo
+			ttl, outage int64
 		)
 		err := row.Scan(&e.Token, &e.Instance, &e.Host, &e.BootID, &e.PID, &e.PIDStarted, &e.Version, &e.Queues, &e.Kinds,
-			&e.Slots, &ttl, &e.Joined, &e.Beat, &e.Running, &e.Low, &e.Draining)
-		e.TimeToLive = time.Duration(ttl) * time.Millisecond
+			&e.Slots, &ttl, &outage, &e.Joined, &e.Beat, &e.Running, &e.Low, &e.Draining)
+		e.TimeToLive, e.MaxOutage = time.Duration(ttl)*time.Millisecond, time.Duration(outage)*time.Millisecond
 		return e, err
 	})
 }

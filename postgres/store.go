@@ -71,6 +71,8 @@ type Store struct {
 	working  atomic.Pointer[pgxpool.Pool] // nil until an engine joined
 	claiming chan struct{}                // room for claims among its connections
 
+	presences sync.Map // of engines that joined by this store: *presence by store.EngineID
+
 	keepAlive time.Duration // of the listening connection
 
 	sound atomic.Pointer[time.Time] // when the schema was last found to be as it should be; nil if it was not
@@ -187,6 +189,7 @@ func schemaOr(name string) (string, error) {
 func (s *Store) Close() {
 	s.waits.Close()
 	s.notifier.wait()
+	s.presences.Range(func(engine, _ any) bool { s.Release(engine.(store.EngineID)); return true })
 	if pool := s.working.Load(); pool != nil {
 		pool.Close()
 	}

@@ -22,6 +22,13 @@ const (
 	ReasonNoRetries    = "no retries" // the policy is None
 )
 
+// Why an attempt was returned, uncharged, after its engine died. What did not run is returned without
+// any of these.
+const (
+	ReasonMayHaveBegun = "its engine died, and it may have begun" // the engine had not said so
+	ReasonBystander    = "its engine died while it ran"           // and other jobs, one of which may be the cause
+)
+
 // Failure is what a policy is told of a failed attempt. It is plain data, so
 // that an attempt can be judged by another process than the one that made it.
 // All times are the store's.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"os"
 	"sync"
+	"time"
 
 	"github.com/stint-go/stint/store"
 )
@@ -118,11 +119,14 @@ func (p *livenessLocks) close() error {
 
 var _ store.LivenessLocker = (*Store)(nil)
 
-// Holds implements [store.LivenessLocker].
-func (s *Store) Holds(engine store.EngineID) bool {
+// Vouches implements [store.LivenessLocker]: for as long as the lock is held, which is asked again each time.
+func (s *Store) Vouches(engine store.EngineID, _ time.Time) time.Time {
 	s.places.mu.Lock()
 	defer s.places.mu.Unlock()
-	return s.places.mine[engine] == exclusive
+	if s.places.mine[engine] != exclusive {
+		return time.Time{}
+	}
+	return time.Now().Add(24 * time.Hour)
 }
 
 // Release implements [store.LivenessLocker].

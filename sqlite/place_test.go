@@ -194,7 +194,7 @@ func TestAStoreThatIsClosedGivesUpItsPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, w := range []*storetest.Worker{a, b} {
-		if other.Holds(w.Info.Token) {
+		if other.Vouches(w.Info.Token, time.Now()).After(time.Now()) {
 			t.Errorf("a closed store holds a place")
 		}
 		if _, err := s.Bury(t.Context(), store.Burial{Engine: w.Info.Token, Unless: time.Hour}, storetest.Judge); err != nil {
@@ -213,7 +213,7 @@ func TestInMemoryBeatsDecide(t *testing.T) {
 	s := open(t, Memory)
 	w := storetest.Join(t, s, "noop")
 	all, err := s.Engines(t.Context())
-	if err != nil || len(all) != 1 || all[0].Held || all[0].Gone || s.Holds(w.Info.Token) {
+	if err != nil || len(all) != 1 || all[0].Held || all[0].Gone || s.Vouches(w.Info.Token, time.Now()).After(time.Now()) {
 		t.Errorf("the roster is %+v, error %v", all, err)
 	}
 	time.Sleep(20 * time.Millisecond)

@@ -62,15 +62,16 @@ type Roster interface {
 // LivenessLocker is a store that knows without beats which engines live: the process
 // of an engine holds its place in the roster as long as it lives, and whoever
 // looks sees whether it does. Then an engine that cannot beat for a while, as
-// when a long transaction of the user's keeps everybody from writing, need not
-// fear to be buried; and one whose process died is buried at once.
+// when a long transaction of the user's keeps everybody from writing, or when the
+// database is restarted, need not fear to be buried.
 //
 // A process that was stopped holds its places too: its jobs wait for it.
 type LivenessLocker interface {
-	// Holds tells whether the place of an engine that joined by this store is
-	// held. Nobody buries it then, but who does so in any case (a [Burial]
-	// without Unless).
-	Holds(engine EngineID) bool
+	// Vouches returns until when nobody buries an engine that joined by this store, though no
+	// beat arrives after the one that was sent at the given time; only who does so in any case does (a
+	// [Burial] without Unless). A time that has passed, such as the zero one, says that beats alone
+	// decide. The answer may change at any time, also to an earlier one.
+	Vouches(engine EngineID, beat time.Time) time.Time
 
 	// Release lets go of a place for an engine that is no longer worked for,
 	// though its process lives: from now on its beats decide.
@@ -107,10 +108,11 @@ type EngineInfo struct {
 	Kinds      []string      `json:"kinds"`
 	Slots      int           `json:"slots"`
 	TimeToLive time.Duration `json:"time_to_live"`
-	Joined     time.Time     `json:"joined"`  // set by the store
-	Beat       time.Time     `json:"beat"`    // set by the store: the last beat
-	Running    []Position    `json:"running"` // announced by the last beat
-	Low        int64         `json:"-"`       // by the last beat, no claim of a lower number has anything open
+	MaxOutage  time.Duration `json:"max_outage,omitempty"` // how long the store may be away from it before it gives up what it runs, if it can tell that from its own death
+	Joined     time.Time     `json:"joined"`               // set by the store
+	Beat       time.Time     `json:"beat"`                 // set by the store: the last beat
+	Running    []Position    `json:"running"`              // announced by the last beat
+	Low        int64         `json:"-"`                    // by the last beat, no claim of a lower number has anything open
 	Draining   bool          `json:"draining,omitempty"`
 	Held       bool          `json:"held,omitempty"` // its process lives, whatever the beat says
 	Gone       bool          `json:"gone,omitempty"` // its process does not, whatever the beat says
@@ -156,6 +158,7 @@ type HeartbeatReply struct {
 // Burial says whom to bury.
 type Burial struct {
 	Engine EngineID
-	Unless time.Duration // leave it alone if it beat within this time; 0 buries in any case
+	Unless time.Duration // leave it alone if it beat within this time, or its place is held; 0 buries in any case
+	Silent time.Duration // for how long the burier saw no beat of it, by working calls
 	Why    string        // kept in the engine's history
 }

@@ -190,10 +190,13 @@ func (m *model) Engines(context.Context) ([]store.EngineInfo, error) {
 	return all, nil
 }
 
-func (m *model) Holds(token store.EngineID) bool {
+func (m *model) Vouches(token store.EngineID, _ time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.held[token] && (m.mine[token] || m.is("holds for others"))
+	if !m.held[token] || !m.mine[token] && !m.is("holds for others") {
+		return time.Time{}
+	}
+	return time.Now().Add(time.Hour)
 }
 
 func (m *model) Release(token store.EngineID) {

@@ -94,6 +94,11 @@ func NeverTaken(x stint.Attempt) bool {
 	return x.Outcome == stint.OutcomeCancelled && x.Slot == 0 && x.Engine == 0
 }
 
+// Unbegun reports whether an attempt ended that certainly did not begin, though an engine had taken it.
+func Unbegun(x stint.Attempt) bool {
+	return x.Slot == 0 && !NeverTaken(x) && x.Outcome != stint.OutcomeLost && x.Reason != retry.ReasonMayHaveBegun && x.Reason != retry.ReasonBystander
+}
+
 // Result is the result of an attempt, for people.
 type Result struct {
 	Facts  [][2]string     // names and values, of the built-in kinds

@@ -226,11 +226,14 @@ func (a *app) showExecution(kind string, x stint.Attempt) {
 		d.add("started", moment(x.Started))
 		d.add("took", words.Took(max(0, x.Finished.Sub(x.Started))))
 		d.add("on", view.RanOn(x))
-	case view.NeverTaken(x):
-		d.add("ended", moment(x.Finished))
-	default:
+	case view.Unbegun(x):
 		d.add("ended", moment(x.Finished)+", without having begun")
 		d.add("on", view.RanOn(x))
+	default:
+		d.add("ended", moment(x.Finished))
+		if !view.NeverTaken(x) {
+			d.add("on", view.RanOn(x))
+		}
 	}
 	result := view.ResultOf(kind, x.Result)
 	for _, line := range result.Facts {

@@ -135,6 +135,7 @@ type engineFlags struct {
 	instance   string
 	strict     bool
 	timeToLive time.Duration
+	maxOutage  time.Duration
 	grace      time.Duration
 
 	poll      pollRange
@@ -162,6 +163,7 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.instance, "instance", "", "the engine's name (default host name and a random suffix)")
 	flags.BoolVar(&f.strict, "strict-instance", false, "refuse to start while the roster has an engine of this name that holds jobs")
 	durationFlag(flags, &f.timeToLive, "time-to-live", engine.DefaultTimeToLive, "after how long without a heartbeat an engine counts as dead")
+	durationFlag(flags, &f.maxOutage, "max-outage", engine.DefaultMaxOutage, "how long PostgreSQL may be away before what runs is cancelled; 0s: three quarters of --time-to-live")
 	durationFlag(flags, &f.grace, "grace", engine.DefaultGrace, "how long running jobs may go on after a stop")
 
 	flags.Var(polls.in(&f.poll), "poll", "how often to look for work without a notification: 2s, or 20ms..5s to wait longer each time that there is none (default 1s with notifications, 20ms..500ms without)")
@@ -176,7 +178,7 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	f.metricsEvery = engine.DefaultMetricsEvery
 	flags.Var(intervals.in(&f.metricsEvery), "metrics-every", "how often to store what the engine counted: 1m, or off")
 
-	elsewhere(flags, workTable, "queues", "kinds", "slots", "instance", "strict-instance", "time-to-live", "grace", "poll", "wait-for-database",
+	elsewhere(flags, workTable, "queues", "kinds", "slots", "instance", "strict-instance", "time-to-live", "max-outage", "grace", "poll", "wait-for-database",
 		"lease", "lease-wait", "memory-limit", "health", "metrics-every")
 	elsewhere(flags, "", "retention") // a table of its own, since it is a table itself
 	// The environment does not set these: a variable that is left over must not permit more.
@@ -198,7 +200,7 @@ func (f *engineFlags) config(onEvent func(event.Event)) engine.Config {
 	return engine.Config{
 		Queues: f.queues, Slots: f.slots.all, QueueSlots: f.slots.each, Instance: f.instance, StrictInstance: f.strict,
 		Grace:      max(f.grace, 1), // to the engine 0 means its default
-		TimeToLive: f.timeToLive, Poll: f.poll.every, PollFrom: f.poll.from, PollTo: f.poll.to,
+		TimeToLive: f.timeToLive, MaxOutage: cmp.Or(f.maxOutage, -1), Poll: f.poll.every, PollFrom: f.poll.from, PollTo: f.poll.to,
 		Retention: f.retention.Retention, MemoryLimit: f.memory, MetricsEvery: f.metricsEvery,
 		LeaseFor: max(f.lease, 1), LeaseWait: cmp.Or(f.leaseWait.every, f.leaseWait.from), LeaseWaitMax: f.leaseWait.to,
 		Version: version(), OnEvent: onEvent,

@@ -117,7 +117,7 @@ func checkHeaders(headers map[string]string) error {
 			return valid.Invalid("args.headers", "%q is not a header's name", name)
 		}
 		switch key := http.CanonicalHeaderKey(name); key {
-		case "Content-Length", "Transfer-Encoding", "Connection", "Trailer", "Upgrade", "Stint-Job", "Stint-Attempt":
+		case "Content-Length", "Transfer-Encoding", "Connection", "Trailer", "Upgrade", "Stint-Job", "Stint-Attempt", "Stint-May-Have-Run":
 			return valid.Invalid("args.headers", "%s is set by the engine", key)
 		}
 		if !httpguts.ValidHeaderFieldValue(headers[name]) {

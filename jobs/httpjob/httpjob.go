@@ -3,7 +3,7 @@
 //	{"method": "POST", "url": "https://example.com/hook", "json": {"paid": true}, "expect": [200, 202]}
 //
 // The request carries Stint-Job and Stint-Attempt, the job's number and which
-// attempt this is. A job may be sent more than once, since an answer can be
+// attempt this is, and Stint-May-Have-Run: true after an engine died with the job. A job may be sent more than once, since an answer can be
 // lost; the first of the two lets the receiver tell a repeat.
 //
 // # What is kept

@@ -86,6 +86,9 @@ func request(ctx context.Context, job *stint.Job, args Args) (*http.Request, err
 	}
 	req.Header.Set("Stint-Job", job.ID.String())
 	req.Header.Set("Stint-Attempt", strconv.Itoa(job.Attempt))
+	if job.MayHaveRun {
+		req.Header.Set("Stint-May-Have-Run", "true")
+	}
 	return req, nil
 }
 

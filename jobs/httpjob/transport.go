@@ -80,7 +80,7 @@ func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b
 // hold a key, whatever its name.
 var harmless = []string{
 	"Accept", "Accept-Language", "Content-Type", "Content-Encoding", "Content-Language", "User-Agent",
-	"Stint-Job", "Stint-Attempt",
+	"Stint-Job", "Stint-Attempt", "Stint-May-Have-Run",
 }
 
 func dropSecrets(h http.Header) {

@@ -259,6 +259,7 @@ create table stint.engines (
   kinds       text[]   not null, -- that it can run
   slots       integer  not null check (slots > 0), -- how many jobs it runs at once
   ttl         bigint   not null check (ttl > 0), -- milliseconds without a beat after which it may be buried
+  max_outage  bigint   not null default 0, -- milliseconds that the server may be away from it before it gives up what it runs; 0 if beats alone decide
   joined      timestamptz not null default clock_timestamp() -- when
 );
 
@@ -288,6 +289,7 @@ create table stint.beats (
   running bigint[]    not null default '{}', -- what the slots work on
   drain   boolean     not null default false, -- asked to take no more and leave
   asleep  boolean     not null default false, -- to be rung for jobs that are ready
+  up_since timestamptz not null default pg_postmaster_start_time(), -- when the server was started that the last sign of life reached
   -- The server's timeline when it joined. After a failover to a standby that
   -- lagged, what the engine believes to hold may never have been.
   timeline text       not null default substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)

@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/store"
+)
+
+// remains are what a session that was fenced knows of the entries that it held, and nobody else
+// does. While it stands in the roster nobody else got them. So the engine itself takes it out,
+// when it has joined again: an outcome that could not be recorded in time is recorded, and nothing
+// that ran is said not to have begun.
+type remains struct {
+	mu    sync.Mutex
+	ended map[store.Position]*task            // with an outcome from before the fence
+	cut   map[store.Position]store.Completion // began, and had no outcome when the fence came: slot and start
+}
+
+func newRemains() *remains {
+	return &remains{ended: map[store.Position]*task{}, cut: map[store.Position]store.Completion{}}
+}
+
+// note keeps what is known of a task whose outcome will not be recorded by the session. One that
+// completed in its handler's own transaction has its outcome there, or not, and has no other. An
+// inline run has been answered to the contrary.
+func (r *remains) note(t *task) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case t.tx == txCompleted:
+	case t.inline == nil && !t.drop:
+		r.ended[t.entry.Pos] = t
+	case !t.done.Started.IsZero():
+		r.cut[t.entry.Pos] = store.Completion{Slot: t.done.Slot, Started: t.done.Started, Ended: time.Now()}
+	}
+}
+
+// judge says how an unfinished entry of the session ended. Its process lives, so nothing is
+// suspected.
+func (r *remains) judge(now func(time.Time) time.Time) func(*store.Entry, bool) store.Completion {
+	return func(e *store.Entry, begun bool) store.Completion {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if t := r.ended[e.Pos]; t != nil {
+			return t.done
+		}
+		run, cut := r.cut[e.Pos]
+		end := returnedUnstarted
+		switch {
+		case !cut && !begun:
+		case e.MaxLosses == 0:
+			end = store.Result{Outcome: stint.OutcomeLost, Err: errOutage}
+		default:
+			end.Note = errOutage.Error()
+		}
+		x := store.Conclude(e, end, now(time.Now()), random01())
+		x.Slot, x.Started, x.Ended = run.Slot, run.Started, run.Ended
+		return x
+	}
+}
+
+var errOutage = errors.New("the engine could not reach the database for too long")
+
+// settleFormer takes the engine's earlier sessions, which were fenced, out of the roster. What
+// fails is tried again with the next look.
+func (s *session) settleFormer(ctx context.Context) {
+	s.former = slices.DeleteFunc(s.former, func(f *session) bool { return s.settle(ctx, f) })
+}
+
+func (s *session) settle(ctx context.Context, f *session) bool {
+	ctx, cancel := context.WithTimeout(ctx, longestBurial)
+	defer cancel()
+	began := 0
+	judge := f.remains.judge(s.clock.at)
+	n, err := s.store.Bury(ctx, store.Burial{Engine: f.token, Why: "could not reach the database"}, func(e *store.Entry, begun bool) store.Completion {
+		x := judge(e, begun)
+		if !x.Started.IsZero() {
+			began++
+		}
+		return x
+	})
+	switch {
+	case errors.Is(err, store.ErrBuried):
+		return true // somebody else was first
+	case err != nil:
+		s.troubleAbout(ctx, "bury", s.config.Instance, err)
+		return false
+	}
+	info := store.EngineInfo(f.me)
+	info.Token, info.Instance = f.token, s.config.Instance
+	s.emit(event.Event{Type: event.EventBurial, Engine: s.token, Other: &info, Count: n, Begun: began})
+	s.wakeups[work].notify()
+	s.wakeups.leasesFree()
+	for _, t := range f.remains.ended {
+		f.notifyEnd(t)
+	}
+	return true
+}

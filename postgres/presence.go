@@ -1,0 +1,247 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stint-go/stint/store"
+)
+
+// presence is a session by which the server knows that an engine's process lives. It
+// holds an advisory lock on the engine's token, which the server frees when the
+// process ends, however it ends, and when the server itself ends. So nobody need
+// fear that the engine is dead while it is only that beats do not arrive:
+//
+//	the session stands            nobody buries the engine before it was silent for four
+//	                              thirds of its longest outage
+//	the server went down          nobody does either, for nobody's queries work; and when
+//	                              they do, the engine's last beat is one of another start
+//	                              or timeline of the server
+//	the session is lost           beats decide, and the time to live
+//
+// A machine that is cut off without a word keeps its session for as long: the server
+// is told to wait. Through a pooler there is no such session, and beats decide.
+type presence struct {
+	store  *Store
+	engine store.EngineID
+	outage time.Duration // the longest one
+	every  time.Duration // how often the session is used
+
+	end   context.CancelFunc
+	over  chan struct{} // closed when it has ended
+	begun chan struct{} // closed when the first attempt is over
+
+	mu       sync.Mutex
+	stands   bool
+	down     bool      // the server said that it goes down, or is not there
+	answered time.Time // when the last question that it answered was asked
+}
+
+var _ store.LivenessLocker = (*Store)(nil)
+
+// Vouches implements [store.LivenessLocker].
+func (s *Store) Vouches(engine store.EngineID, beat time.Time) time.Time {
+	p, ok := s.presences.Load(engine)
+	if !ok {
+		return time.Time{}
+	}
+	return p.(*presence).vouches(beat)
+}
+
+// Release implements [store.LivenessLocker].
+func (s *Store) Release(engine store.EngineID) {
+	if p, ok := s.presences.LoadAndDelete(engine); ok {
+		p.(*presence).close()
+	}
+}
+
+// appear begins an engine's presence, and returns when that was tried once. It reports whether
+// there was none yet.
+func (s *Store) appear(ctx context.Context, e store.EngineInfo) bool {
+	// The session ends with the engine, whatever becomes of the call.
+	on, end := context.WithCancel(context.WithoutCancel(ctx))
+	p := &presence{
+		store: s, engine: e.Token, outage: e.MaxOutage, every: e.TimeToLive / 4,
+		end: end, over: make(chan struct{}), begun: make(chan struct{}),
+	}
+	if _, there := s.presences.LoadOrStore(e.Token, p); there {
+		end()
+		return false
+	}
+	go p.run(on)
+	select {
+	case <-p.begun:
+	case <-ctx.Done():
+	}
+	return true
+}
+
+func (p *presence) close() {
+	p.end()
+	<-p.over
+}
+
+func (p *presence) vouches(beat time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.stands && !p.down {
+		return time.Time{}
+	}
+	since := p.answered
+	if beat.Before(since) {
+		since = beat
+	}
+	return since.Add(p.outage)
+}
+
+// run has the session stand until ctx ends.
+func (p *presence) run(ctx context.Context) {
+	defer close(p.over)
+	var first sync.Once
+	tried := func() { first.Do(func() { close(p.begun) }) }
+	for ctx.Err() == nil {
+		err := p.stand(ctx, tried)
+		tried()
+		p.lost(err)
+		if errors.Is(err, errLent) {
+			return
+		}
+		select {
+		case <-time.After(p.every / 4):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// stand makes the session and uses it until it ends, and returns why it did.
+func (p *presence) stand(ctx context.Context, tried func()) error {
+	limit, cancel := context.WithTimeout(ctx, max(p.every, longestDial))
+	defer cancel()
+	conn, err := p.store.dial(limit, "stint engine")
+	if err != nil {
+		return err
+	}
+	defer hangUp(ctx, conn)
+	asked := time.Now()
+	if err := p.lock(limit, conn); err != nil {
+		return err
+	}
+	p.answer(asked)
+	tried()
+	for {
+		wait, cancel := context.WithTimeout(ctx, p.every)
+		_, err := conn.WaitForNotification(wait) // there is none: but what the server says at its end is heard at once
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && !errors.Is(err, context.DeadlineExceeded):
+			return err
+		}
+		asked := time.Now()
+		ask, cancel := context.WithTimeout(ctx, p.longestSilence())
+		err = conn.Ping(ask)
+		cancel()
+		if err != nil {
+			return err
+		}
+		p.answer(asked)
+	}
+}
+
+// longestDial bounds the making of a session.
+const longestDial = 3 * time.Second
+
+// errLocked says that the session before this one stands yet.
+var errLocked = errors.New("another session holds the engine's place")
+
+// lock takes the engine's place. The server must not end the session for being idle, nor before
+// the engine would give up where nothing of it arrives any more. Settings that a server does not have are
+// passed over.
+func (p *presence) lock(ctx context.Context, conn *pgx.Conn) error {
+	var (
+		backend int32
+		mine    bool
+	)
+	silence := p.longestSilence()
+	quarter := fmt.Sprint(max(1, int((silence+3*time.Second).Seconds()/4)))
+	err := conn.QueryRow(ctx, `
+		with settings as materialized (
+		  select count(set_config(w.name, w.value, false))
+		  from (values ('statement_timeout', '0'), ('idle_session_timeout', '0'), ('tcp_user_timeout', $2),
+		               ('tcp_keepalives_idle', $3), ('tcp_keepalives_interval', $3), ('tcp_keepalives_count', '4')) as w(name, value)
+		  join pg_settings p on p.name = w.name
+		  where pg_backend_pid() = $4)
+		select pg_backend_pid(), case when pg_backend_pid() = $4 then pg_try_advisory_lock(`+placeOf+`) else false end from settings`,
+		p.engine, fmt.Sprint(silence.Milliseconds()), quarter, int32(conn.PgConn().PID())).Scan(&backend, &mine)
+	switch {
+	case err != nil:
+		return err
+	case isPooled(conn, backend):
+		return errLent
+	case !mine:
+		return errLocked
+	}
+	return nil
+}
+
+// placeOf is the key of the lock on an engine's place, of a token that is the first
+// parameter. It is one of two numbers: the fence's is one number, and another lock.
+const placeOf = `($1::bigint >> 32)::int, (($1::bigint & 4294967295) - 2147483648)::int`
+
+// longestSilence is for how long the engine must have been silent before it is buried
+// although its session stands.
+func (p *presence) longestSilence() time.Duration { return longestSilence(p.outage) }
+
+func longestSilence(outage time.Duration) time.Duration { return outage * 4 / 3 }
+
+func (p *presence) answer(asked time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stands, p.down, p.answered = true, false, asked
+}
+
+// lost notes why the session ended, or could not be made.
+func (p *presence) lost(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stands = false
+	switch {
+	case saysDown(err):
+		p.down = true
+	case isAnswer(err):
+		p.down = false
+	}
+}
+
+// wsaRefused is how Windows says that a connection was refused.
+const wsaRefused = syscall.Errno(10061)
+
+// saysDown reports whether an error tells that the server works for nobody: it says so
+// itself, or nobody listens where it did.
+func saysDown(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch e.Code {
+		case "57P01", "57P02", "57P03": // it is shut down, has crashed, is not up yet
+			return true
+		}
+		return false
+	}
+	dial, ok := errors.AsType[*net.OpError](err)
+	return ok && (errors.Is(dial, syscall.ECONNREFUSED) || errors.Is(dial, wsaRefused) || errors.Is(dial, fs.ErrNotExist))
+}
+
+// isAnswer reports whether an error shows that the server works.
+func isAnswer(err error) bool {
+	_, ok := errors.AsType[*pgconn.PgError](err)
+	return ok || errors.Is(err, errLocked) || errors.Is(err, errLent)
+}
