@@ -64,7 +64,7 @@ func endure(t *testing.T, db string) {
 	}
 	for i := range workers {
 		m.Workers = append(m.Workers, chaos.Kept{Keeper: fleet.Keep(chaos.Worker{
-			Name: fmt.Sprintf("worker-%d", i+1), DB: db, Slots: 8, TimeToLive: ttl, Grace: 2 * time.Second,
+			Name: fmt.Sprintf("worker-%d", i+1), DB: db, Slots: 8, TimeToLive: ttl, MaxOutage: 4 * ttl, Grace: 2 * time.Second,
 		})})
 	}
 	// One lives through all of it, and must not grow.

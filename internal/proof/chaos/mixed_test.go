@@ -151,7 +151,7 @@ func newFray(t *testing.T, options pgtest.Options, trouble time.Duration) *fray 
 	}
 	for i := range workers {
 		proxy := f.behind()
-		settings := chaos.Worker{Name: fmt.Sprintf("worker-%d", i+1), Slots: 10, TimeToLive: ttl, Grace: 5 * time.Second}
+		settings := chaos.Worker{Name: fmt.Sprintf("worker-%d", i+1), Slots: 10, TimeToLive: ttl, MaxOutage: 4 * ttl, Grace: 5 * time.Second}
 		switch settings.DB = proxy.URL(fleet); {
 		case i == 0: // its handlers may take all connections that it has
 			settings.DB, settings.Shares = settings.DB+"&pool_max_conns=6", true

@@ -162,3 +162,73 @@ func TestAJobEnqueuedWhileTheListenerIsGoneRunsPromptly(t *testing.T) {
 	w.Await("worker", event.EventTrouble, 1, time.Second)
 	t.Log(w.Judge(t.Context(), w.ground))
 }
+
+// While a server is down nobody needs to fear another engine: what runs goes on, what ends is
+// recorded when the server is back, and nothing runs again.
+func TestAnOutageOfTheServerCancelsAndRepeatsNothing(t *testing.T) {
+	outage := 8 * time.Second
+	if long() {
+		outage = 28 * time.Second
+	}
+	for name, mode := range map[string]pgtest.Mode{"stopped": pgtest.Fast, "crashed": pgtest.Immediate} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := pgtest.Start(t, pgtest.Options{Fsync: true})
+			w := newWorld(t, server.New(t))
+			l := w.load(3, 2, 0, 100*time.Millisecond)
+			w.works()
+			w.enqueue("through", 0, 6, func(int) chaos.Args { return chaos.Args{Work: int((outage + 4*time.Second).Milliseconds())} })
+			w.enqueue("into", 0, 6, func(int) chaos.Args { return chaos.Args{Work: int((outage / 2).Milliseconds())} })
+			w.until("they run", `select count(*) = 12 from stint.jobs where state = 'running' and args->>'key' ~ '^(through|into)'`)
+			server.Stop(mode)
+			time.Sleep(outage)
+			server.Start()
+			if took := w.recovers(); took > pace.Of(5*time.Second) {
+				t.Errorf("work resumed %v after the server, more than 5s", took)
+			}
+			// Nothing is known to have happened to anybody, so the judge lets nothing be repeated.
+			l.end(time.Minute)
+			if n := w.number(`select count(*) from stint.engine_history where ended is not null and why <> 'left'`); n > 0 {
+				t.Errorf("%d engines were buried", n)
+			}
+		})
+	}
+}
+
+// An engine that is cut off without a word gives up before anybody may take over.
+func TestAnEngineThatIsCutOffForLongGivesUpBeforeItIsBuried(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pgtest.New(t))
+	proxy := w.behind()
+	ttl := pace.Of(2 * time.Second)
+	settings := chaos.Worker{Name: "lone", DB: proxy.URL(w.url), Slots: 4, TimeToLive: ttl, MaxOutage: 3 * ttl}
+	lone := w.Start(settings)
+	w.Await("lone", event.EventJoined, 1, time.Minute)
+	settings.Name, settings.DB = "other", w.url
+	other := w.Start(settings)
+	w.Await("other", event.EventJoined, 1, time.Minute)
+	if _, err := w.pool.Exec(t.Context(), `update stint.engines set boot_id = 'another' where instance = 'lone'`); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(ttl)
+	over := w.CutOff("lone")
+	proxy.Stall(chaos.Both, chaos.Forever)
+	cut := time.Now()
+	gaveUp := w.Await("lone", event.EventBuried, 1, 5*ttl).At
+	burial := w.Await("other", event.EventBurial, 1, 5*ttl).At
+	t.Logf("it gave up after %v and was buried after %v", gaveUp.Sub(cut), burial.Sub(cut))
+	if first := gaveUp.Sub(cut); first < 2*ttl || !gaveUp.Before(burial) {
+		t.Errorf("it gave up %v after it was cut off, and was buried after %v", first, burial.Sub(cut))
+	}
+	proxy.Calm()
+	over()
+	w.enqueue("after", 0, 10, quick)
+	w.Drain(t.Context(), w.store, 10*time.Second)
+	for _, p := range []*chaos.Process{lone, other} {
+		if err := p.Stop(); err != nil {
+			t.Errorf("%s: %v", p.Name, err)
+		}
+	}
+	w.Burials(t.Context(), w.ground)
+	t.Log(w.Judge(t.Context(), w.ground))
+}

@@ -33,6 +33,7 @@ type Worker struct {
 	History    string // the directory of the history
 	Slots      int
 	TimeToLive time.Duration
+	MaxOutage  time.Duration // none when only the time to live is given
 	Grace      time.Duration
 	Poll       time.Duration
 	Drag       time.Duration // what each job takes here beside its work
@@ -145,7 +146,7 @@ func (w *Worker) run(ctx context.Context) error {
 	mux.Add(Kind.Declaration(), w.handler(history, ground, &engines))
 	stint.Handle(mux, Bulk, nothing)
 	e, err := engine.New(ground.Store, mux, engine.Config{
-		Instance: w.Name, Slots: w.Slots, TimeToLive: w.TimeToLive, Grace: w.Grace, Poll: w.Poll,
+		Instance: w.Name, Slots: w.Slots, TimeToLive: w.TimeToLive, MaxOutage: w.maxOutage(), Grace: w.Grace, Poll: w.Poll,
 		OnEvent: func(ev event.Event) {
 			if ev.Type == event.EventStarted {
 				engines.Store(ev.Job.ID, ev.Engine)
@@ -174,6 +175,14 @@ func tomorrow() []steps.Step {
 }
 
 // upgrade is what stint migrate up does.
+// maxOutage is none where a test chose how soon a silent engine is given up, and nothing else.
+func (w *Worker) maxOutage() time.Duration {
+	if w.TimeToLive > 0 && w.MaxOutage == 0 {
+		return -1
+	}
+	return w.MaxOutage
+}
+
 func (w *Worker) upgrade(ctx context.Context) error {
 	store, err := postgres.Open(ctx, w.DB, postgres.Config{SkipCheck: true})
 	if err != nil {
