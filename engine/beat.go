@@ -149,10 +149,15 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 	low := s.inflight.low()
 	beat := store.Heartbeat{Number: number, Running: s.inflight.running(s.announcements()), Low: low}
 	sent := time.Now()
+	made, recorded := s.inflight.acknowledgements()
 	reply, err := s.store.Heartbeat(limit, s.token, beat)
+	if errors.Is(err, store.ErrMoved) {
+		return s.move(limit, err)
+	}
 	if err != nil {
 		return err
 	}
+	s.inflight.beaten(number, made, recorded)
 	s.announced()
 	s.clock.note(reply.Now, sent, time.Now())
 	if reply.Drain {
@@ -183,6 +188,28 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 	s.inflight.compared(before)
 	s.inflight.expireUnknown(time.Now().Add(-unknownFor))
 	return nil
+}
+
+// move has the engine go on at the server that took the place of the one that it worked at, if that
+// has everything that was acknowledged.
+func (s *session) move(ctx context.Context, moved error) error {
+	m, ok := s.store.(store.ServerMover)
+	if !ok {
+		return moved
+	}
+	s.moves.Add(1) // before it is asked what was acknowledged: see movedSince
+	return m.Move(ctx, s.token, s.inflight.acknowledged())
+}
+
+// movedSince reports whether the engine went on at another server since it had moved so many times,
+// and fences it then: what was acknowledged meanwhile may be of the server before, and nobody
+// has looked whether the new one has it.
+func (s *session) movedSince(moves int64) bool {
+	if s.moves.Load() == moves {
+		return false
+	}
+	s.fence()
+	return true
 }
 
 // returnBatch is how many entries of a claim are returned at once: their contents have to be read

@@ -172,8 +172,11 @@ func (s *session) claimUpTo(lane target, room int, wait bool) (store.Claim, *cla
 	// would be unknown. What it takes after a stop is returned unstarted.
 	limit, cancel := context.WithTimeout(s.work, s.config.TimeToLive/2)
 	defer cancel()
-	began := time.Now()
+	began, moves := time.Now(), s.moves.Load()
 	c, err := s.store.Claim(limit, req)
+	if len(c.Positions) > 0 && s.movedSince(moves) {
+		c, err = store.Claim{}, store.ErrBuried
+	}
 	if err == nil || len(c.Positions) > 0 {
 		s.meters.claimAnswered(began, len(c.Positions))
 	}

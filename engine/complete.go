@@ -73,8 +73,11 @@ func CompleteTx(ctx context.Context, tx stint.Tx, result any) error {
 	x.Nonce, x.Slot, x.Started, x.Ended = t.claim.ref.Nonce, t.done.Slot, t.done.Started, time.Now()
 	t.tx = txUnknown
 	t.txRecord = &x
+	moves := a.s.moves.Load()
 	err := st.FinishTx(ctx, tx, a.s.token, t.claim.ref, x)
 	switch {
+	case err == nil && a.s.movedSince(moves):
+		err = stint.ErrCommitUnknown
 	case err == nil:
 		t.tx = txCompleted
 		t.done = x

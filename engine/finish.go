@@ -161,7 +161,11 @@ func (s *session) record(batch []*task, buf []store.Completion) (n int, wrote bo
 			cancel()
 		}
 	})()
+	moves := s.moves.Load()
 	n, err = s.store.Finish(ctx, s.token, claims, done)
+	if err == nil && s.movedSince(moves) {
+		err = store.ErrBuried
+	}
 	return n, true, err
 }
 

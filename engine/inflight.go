@@ -75,6 +75,8 @@ type inflight struct {
 	// once are entries with MaxLosses 0 that have started or are about to: beats announce them
 	// until their outcomes are in the store.
 	once map[store.Position]bool
+
+	proof store.Proof // what was acknowledged since the last beat that arrived was sent
 }
 
 func newInflight() *inflight {
@@ -97,6 +99,7 @@ func (h *inflight) claimed(c store.Claim) *claimState {
 		delete(h.claims, c.Serial)
 		return nil
 	}
+	h.proof.Claims = append(h.proof.Claims, c.ClaimRef)
 	k := &claimState{ref: c.ClaimRef, serial: c.Serial, open: len(c.Positions)}
 	h.claims[c.Serial] = k
 	return k
@@ -179,9 +182,15 @@ func (h *inflight) expireUnknown(before time.Time) {
 func (h *inflight) recorded(batch []*task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	flushed := false
 	for _, t := range batch {
 		if t.drop {
 			continue
+		}
+		// A flush is one transaction, and what a handler completed is another.
+		if t.tx == txCompleted || !flushed {
+			h.proof.Recorded = append(h.proof.Recorded, t.entry.Pos)
+			flushed = flushed || t.tx != txCompleted
 		}
 		if len(h.once) > 0 {
 			delete(h.once, t.entry.Pos)
@@ -190,6 +199,29 @@ func (h *inflight) recorded(batch []*task) {
 			delete(h.claims, t.claim.serial)
 		}
 	}
+}
+
+// acknowledged returns what was acknowledged since the last beat that arrived was sent.
+func (h *inflight) acknowledged() store.Proof {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return store.Proof{Beat: h.proof.Beat, Claims: slices.Clone(h.proof.Claims), Recorded: slices.Clone(h.proof.Recorded)}
+}
+
+// beaten forgets what was acknowledged before a beat that arrived was sent.
+func (h *inflight) beaten(number int64, claims, recorded int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.proof.Beat = number
+	h.proof.Claims = slices.Delete(h.proof.Claims, 0, claims)
+	h.proof.Recorded = slices.Delete(h.proof.Recorded, 0, recorded)
+}
+
+// acknowledgements counts them.
+func (h *inflight) acknowledgements() (claims, recorded int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.proof.Claims), len(h.proof.Recorded)
 }
 
 // addOnce notes that an entry with MaxLosses 0 is about to begin.

@@ -166,8 +166,11 @@ func (s *session) enqueueClaimed(ctx context.Context, st store.ClaimedEnqueuer, 
 		limit, cancel := context.WithTimeout(s.work, s.config.TimeToLive/2)
 		defer cancel()
 		var err error
-		began := time.Now()
+		began, moves := time.Now(), s.moves.Load()
 		c, err = st.EnqueueClaimed(limit, jobs[0], req)
+		if len(c.Positions) > 0 && s.movedSince(moves) {
+			c, err = store.Claim{}, store.ErrBuried
+		}
 		if errors.As(err, &first) {
 			s.inflight.resolved(serial)
 			return []stint.Receipt{{ID: first.ID, Duplicate: true}}, nil

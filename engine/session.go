@@ -56,6 +56,7 @@ type session struct {
 	clock      clock
 	hooks      *hooks
 	remains    *remains
+	moves      atomic.Int64 // how often it went on at another server
 	endEvents  endEvents
 }
 

@@ -57,9 +57,9 @@ func (a *ailing) Heartbeat(ctx context.Context, e store.EngineID, b store.Heartb
 	return a.anyStore.Heartbeat(ctx, e, b)
 }
 
-// Holds and Release say that nobody need fear for an engine that cannot beat.
-func (*ailing) Holds(store.EngineID) bool { return true }
-func (*ailing) Release(store.EngineID)    {}
+// Vouches and Release say that nobody need fear for an engine that cannot beat.
+func (*ailing) Vouches(store.EngineID, time.Time) time.Time { return time.Now().Add(time.Hour) }
+func (*ailing) Release(store.EngineID)                      {}
 
 var (
 	errAway = errors.New("the server is away")

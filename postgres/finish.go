@@ -116,11 +116,16 @@ func (s *Store) finish(ctx context.Context, params []param) (int, error) {
 }
 
 func claimParams(claims []store.ClaimRef) []param {
+	lane, n, nonce := claimKeys(claims)
+	return []param{int8array(lane), int8array(n), int8array(nonce)}
+}
+
+func claimKeys(claims []store.ClaimRef) ([]store.LaneID, []int64, []store.Nonce) {
 	lane, n, nonce := make([]store.LaneID, len(claims)), make([]int64, len(claims)), make([]store.Nonce, len(claims))
 	for i, c := range claims {
 		lane[i], n[i], nonce[i] = c.Lane, c.N, c.Nonce
 	}
-	return []param{int8array(lane), int8array(n), int8array(nonce)}
+	return lane, n, nonce
 }
 
 // executionParams are the columns that stint.record takes: executions, then

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"sync"
@@ -227,7 +228,7 @@ func (p *presence) lost(err error) {
 const wsaRefused = syscall.Errno(10061)
 
 // saysDown reports whether an error tells that the server works for nobody: it says so
-// itself, or nobody listens where it did.
+// itself, or nobody listens where it did, or something that stands before it has nobody to connect to.
 func saysDown(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch e.Code {
@@ -236,8 +237,12 @@ func saysDown(err error) bool {
 		}
 		return false
 	}
+	if _, connecting := errors.AsType[*pgconn.ConnectError](err); !connecting {
+		return false
+	}
 	dial, ok := errors.AsType[*net.OpError](err)
-	return ok && (errors.Is(dial, syscall.ECONNREFUSED) || errors.Is(dial, wsaRefused) || errors.Is(dial, fs.ErrNotExist))
+	return ok && (errors.Is(dial, syscall.ECONNREFUSED) || errors.Is(dial, wsaRefused) || errors.Is(dial, fs.ErrNotExist)) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // isAnswer reports whether an error shows that the server works.

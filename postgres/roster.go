@@ -102,11 +102,12 @@ with settled as (
     where o.engine = $1 and o.serial < $2 and o.at < clock_timestamp() - interval '1 minute' for update skip locked)
 )
 update stint.beats b
-set beat = clock_timestamp(), low = greatest(b.low, $2), number = greatest(b.number, $4),
-    running = case when $4 >= b.number then $3 else b.running end, up_since = pg_postmaster_start_time()
-from stint.engines e, (select pg_advisory_xact_lock_shared($1::bigint), stint.durable()) fence
+set beat = clock_timestamp(), low = greatest(b.low, $2), up_since = pg_postmaster_start_time(),
+    number = case when b.timeline = fence.timeline then greatest(b.number, $4) else b.number end,
+    running = case when $4 >= b.number then $3 else b.running end
+from stint.engines e, (select pg_advisory_xact_lock_shared($1::bigint), stint.durable(), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline) fence
 where b.token = $1 and e.token = b.token
-returning true, clock_timestamp(), b.drain or (select m.oldest > $5 from stint.meta m), b.timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
+returning true, clock_timestamp(), b.drain or (select m.oldest > $5 from stint.meta m), b.timeline = fence.timeline`
 
 // Heartbeat implements [store.Roster]. It updates and never inserts: an upsert
 // would bring back the buried. It takes the engine's lock as every write of an
@@ -127,12 +128,37 @@ func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.He
 	case err == nil && !found:
 		err = store.ErrBuried
 	case err == nil && !same:
-		err = fmt.Errorf("%w: the server was failed over since it joined", store.ErrBuried)
+		return orders, store.ErrMoved
 	}
 	if errors.Is(err, store.ErrBuried) {
 		s.Release(engine)
 	}
 	return orders, err
+}
+
+// moveSQL makes another timeline the engine's if nothing is missing there. What was
+// written in one transaction is there or not as a whole, and so is everything before it.
+const moveSQL = `
+update stint.beats b set timeline = fence.timeline
+from stint.engines e, (select pg_advisory_xact_lock_shared($1::bigint), stint.durable(), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline) fence
+where b.token = $1 and e.token = b.token and b.number >= $2
+  and cardinality($3::bigint[]) = (select count(*) from stint.executions x where x.pos = any ($3) and x.engine = $1)
+  and not exists (
+    select from unnest($4::bigint[], $5::bigint[], $6::bigint[]) as made(lane, n, nonce)
+    where not exists (select from stint.claims c where c.lane = made.lane and c.n = made.n and c.nonce = made.nonce))
+returning true`
+
+var _ store.ServerMover = (*Store)(nil)
+
+// Move implements [store.ServerMover].
+func (s *Store) Move(ctx context.Context, engine store.EngineID, proof store.Proof) (err error) {
+	defer wrap(&err, "go on at another server")
+	lane, n, nonce := claimKeys(proof.Claims)
+	err = s.mark(ctx, moveSQL, engine, proof.Beat, notNil(proof.Recorded), lane, n, nonce)
+	if errors.Is(err, store.ErrBuried) {
+		s.Release(engine)
+	}
+	return err
 }
 
 // Drain implements [store.Roster].

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 )
 
 // Conditions that stores report to engines, beside those of package stint. Test for
@@ -12,6 +13,10 @@ var (
 
 	// ErrBuried says that an engine does not stand in the roster (any more).
 	ErrBuried = errors.New("stint: the engine was buried")
+
+	// ErrMoved says that another server has taken the place of the one that the engine worked at. It
+	// matches ErrBuried.
+	ErrMoved = fmt.Errorf("%w: another server took the place of the one that it joined at", ErrBuried)
 
 	// ErrBurialBlocked says that something of an engine's is under way, so
 	// that it cannot be buried now.

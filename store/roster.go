@@ -21,7 +21,8 @@ type Roster interface {
 
 	// Heartbeat says that an engine is alive, and returns what it is asked to do.
 	// It never brings one back: [ErrBuried] tells an engine that it was
-	// buried, or that the server it joined at is another one now. One whose
+	// buried, or that another server has taken the place of the one that it joined at. With
+	// [ErrMoved] it may find out by [ServerMover] whether it can go on there. One whose
 	// program the schema does not allow any more is asked to drain.
 	Heartbeat(ctx context.Context, engine EngineID, b Heartbeat) (HeartbeatReply, error)
 
@@ -76,6 +77,23 @@ type LivenessLocker interface {
 	// Release lets go of a place for an engine that is no longer worked for,
 	// though its process lives: from now on its beats decide.
 	Release(engine EngineID)
+}
+
+// ServerMover is a store whose server can be replaced by another one, which may have lost the last
+// of what was acknowledged.
+type ServerMover interface {
+	// Move has an engine go on at the server that Heartbeat said ErrMoved of, if that has
+	// everything that is in proof. Otherwise it fails with [ErrBuried], and so it does if it
+	// cannot be told.
+	Move(ctx context.Context, engine EngineID, proof Proof) error
+}
+
+// Proof is what was acknowledged to an engine last: what came before was committed
+// before. So a server that has it has lost nothing.
+type Proof struct {
+	Beat     int64      // the number of the last beat
+	Claims   []ClaimRef // since that was sent
+	Recorded []Position // outcomes, of each transaction at least one
 }
 
 // SessionTerminator is a store whose sessions can keep an engine from being buried, and
