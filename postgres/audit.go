@@ -20,7 +20,7 @@ var auditSQL = rows.LedgerSQL{
 		where e.lane >= 0 or exists (select from stint.executions x where x.pos = e.pos)
 		order by e.pos`,
 	Claims:     `select lane, n, nonce, engine, serial, positions from stint.claims order by lane, n`,
-	Executions: `select pos, coalesce(job, pos), attempt, nonce, engine, outcome, final, started, finished from stint.executions order by pos`,
+	Executions: `select pos, coalesce(job, pos), attempt, nonce, engine, outcome, final, started, finished, coalesce(slot, 0), coalesce(reason, '') from stint.executions order by pos`,
 	Waiting:    `select job, attempt, due, why from stint.waiting order by job`,
 	Jobs:       `select id, state, schedule, occurrence from stint.jobs order by id`,
 	Engines:    `select token from stint.engines order by token`,

@@ -21,7 +21,7 @@ var auditSQL = rows.LedgerSQL{
 	select c.lane, c.n, c.nonce, c.engine, c.serial, (select json_group_array(e.pos) from
 	  (select pos from stint_entries where lane = c.lane and pos > c.start and pos <= c.frontier order by pos) e)
 	from stint_claims c order by c.lane, c.n`,
-	Executions: `select pos, ifnull(job, pos), attempt, nonce, engine, outcome, final, started, finished from stint_executions order by pos`,
+	Executions: `select pos, ifnull(job, pos), attempt, nonce, engine, outcome, final, started, finished, ifnull(slot, 0), ifnull(reason, '') from stint_executions order by pos`,
 	Waiting:    `select job, attempt, due, why from stint_waiting order by job`,
 	Jobs:       `select id, state, schedule, occurrence from stint_jobs order by id`,
 	Engines:    `select token from stint_engines order by token`,

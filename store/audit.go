@@ -54,6 +54,8 @@ type LedgerExecution struct {
 	Final    bool
 	Started  time.Time
 	Finished time.Time
+	Slot     int // 0 when it did not run, or not as far as is known
+	Reason   string
 }
 
 // LedgerWait is one waiting job.

@@ -253,7 +253,7 @@ func (m *model) Audit(context.Context) (*store.Ledger, error) {
 	for pos, x := range m.done {
 		l.Executions = append(l.Executions, store.LedgerExecution{
 			Pos: pos, Job: x.Job, Attempt: x.Attempt, Nonce: x.Nonce, Engine: x.engine, Outcome: x.Outcome, Final: x.Final,
-			Started: x.started, Finished: x.finished,
+			Started: x.started, Finished: x.finished, Slot: x.Slot, Reason: x.Reason,
 		})
 	}
 	for _, r := range m.visible(func(r *row) bool { return r.wait != nil }) {

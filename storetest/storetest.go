@@ -30,6 +30,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -167,6 +168,7 @@ func Facts(l *store.Ledger) *check.Facts {
 			Pos: int64(x.Pos), Job: int64(x.Job), Attempt: x.Attempt, Outcome: x.Outcome.String(), Final: x.Final,
 			Charged: (x.Outcome == stint.OutcomeFailed || x.Outcome == stint.OutcomeLost) && !decided, Decided: decided,
 			Engine: int64(x.Engine), Nonce: int64(x.Nonce), Started: x.Started, Finished: x.Finished,
+			Unbegun: x.Outcome == stint.OutcomeReturned && x.Slot == 0 && x.Reason != retry.ReasonMayHaveBegun && x.Reason != retry.ReasonBystander,
 		})
 	}
 	for _, c := range l.Claims {

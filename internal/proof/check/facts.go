@@ -99,6 +99,7 @@ type Execution struct {
 	Nonce    int64 // of the claim; 0 when none took the entry
 	Started  time.Time
 	Finished time.Time // by the store's clock
+	Unbegun  bool      // it is recorded that it did not begin
 }
 
 // The outcomes of an attempt, named as everywhere.

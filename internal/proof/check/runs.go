@@ -67,6 +67,9 @@ func (c *checker) run(s *story, i int) {
 		c.report.broken(RuleOutcome, s.id, "the handler of entry %d on %s ended %q, but was recorded as %s", e.Pos, c.process(r), r.How, outcome(x))
 		return
 	}
+	if x != nil && x.Unbegun {
+		c.report.broken(RuleOutcome, s.id, "the handler of entry %d began on %s, and it is recorded that it did not", e.Pos, c.process(r))
+	}
 	c.cutShort(s, r, x)
 }
 

@@ -234,6 +234,9 @@ var wrong = []fault{
 		r := w.run("stopped")
 		r.How, *w.stop() = Error, r.End+1
 	}},
+	{RuleOutcome, "a run that was cut short, recorded as not begun", func(w *world) {
+		w.execution("stopped").Unbegun = true
+	}},
 	{RuleOutcome, "a success that was recorded as cancelled", func(w *world) {
 		w.job("unheard", Committed, StateAvailable).does(1, OK, OutcomeCancelled, true)
 	}},

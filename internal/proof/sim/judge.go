@@ -151,10 +151,10 @@ var asideSQL = []string{
 	     old.created, old.queue, old.kind, old.args, old.recovered);
 	 end`,
 	`create table sim_gone_executions (pos integer, job integer, attempt integer, nonce integer, engine integer,
-	   outcome integer, final integer, started integer, finished integer, reason text)`,
+	   outcome integer, final integer, started integer, finished integer, slot integer, reason text)`,
 	`create trigger sim_execution_goes before delete on stint_executions begin
 	   insert into sim_gone_executions values (old.pos, ifnull(old.job, old.pos), old.attempt, old.nonce, old.engine,
-	     old.outcome, old.final, old.started, old.finished, old.reason);
+	     old.outcome, old.final, old.started, old.finished, ifnull(old.slot, 0), old.reason);
 	 end`,
 	`create table sim_gone_claims (lane integer, n integer, nonce integer, engine integer, serial integer, start integer, frontier integer)`,
 	`create trigger sim_claim_goes before delete on stint_claims begin
@@ -181,7 +181,7 @@ const (
 	  on c.lane = e.lane and e.pos > c.start and e.pos <= c.frontier`
 
 	goneExecutionsSQL = `
-	select pos, job, attempt, nonce, engine, outcome, final, started, finished, ifnull(reason, '') from sim_gone_executions`
+	select pos, job, attempt, nonce, engine, outcome, final, started, finished, slot, ifnull(reason, '') from sim_gone_executions`
 
 	goneEnginesSQL = `select token, ended from sim_gone_engines where ended is not null`
 
@@ -261,13 +261,12 @@ func (j *judging) restoreRows(ctx context.Context, g *ground) {
 	must(0, g.each(ctx, goneExecutionsSQL, func(rows *sql.Rows) error {
 		var x store.LedgerExecution
 		var started, finished int64
-		var reason string
-		err := rows.Scan(&x.Pos, &x.Job, &x.Attempt, &x.Nonce, &x.Engine, &x.Outcome, &x.Final, &started, &finished, &reason)
+		err := rows.Scan(&x.Pos, &x.Job, &x.Attempt, &x.Nonce, &x.Engine, &x.Outcome, &x.Final, &started, &finished, &x.Slot, &x.Reason)
 		x.Started, x.Finished = time.UnixMicro(started), time.UnixMicro(finished)
 		l.Executions = append(l.Executions, x)
 		if x.Final {
 			t := j.told[x.Job]
-			t.info.Reason = x.Outcome.FinalReason(reason)
+			t.info.Reason = x.Outcome.FinalReason(x.Reason)
 			j.told[x.Job] = t
 			ended[x.Job] = x.Outcome.State()
 		}
