@@ -59,6 +59,9 @@ func (s *Store) enqueueCopied(ctx context.Context, tx stint.Tx, jobs []stint.New
 		defer conn.Release()
 		q = conn
 	}
+	if err := checkSpoken(q.Conn()); err != nil {
+		return nil, err
+	}
 	c := copyBatch{jobs: jobs, known: known}
 	ids, there := make([]int64, 0, len(jobs)), []int64(nil)
 	err := q.QueryRow(ctx, s.sql.reserve, len(jobs), known.ids, ring).Scan(&ids, &c.created, &there, nil)

@@ -43,6 +43,9 @@ func (s *Store) startWork(ctx context.Context, ttl time.Duration) error {
 				return err
 			}
 		}
+		if err := checkSpoken(conn); err != nil {
+			return err
+		}
 		return limitSession(ctx, conn, ttl)
 	}
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
