@@ -222,7 +222,7 @@ func (s *Store) transact(ctx context.Context, f func(tx pgx.Tx) error) error {
 // beginLongSQL begins one whose statements may take longer than the session
 // lets them.
 const beginLongSQL = beginIdleSQL + `;
-	select set_config(p.name, '0', true) from pg_settings p where p.name in ('statement_timeout', 'transaction_timeout')`
+	select set_config(name, '0', true) from unnest(array['statement_timeout', 'transaction_timeout']) as name where current_setting(name, true) is not null`
 
 // transactWork is transact on the engines' connections.
 func (s *Store) transactWork(ctx context.Context, f func(tx pgx.Tx) error) error {
