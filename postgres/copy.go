@@ -22,7 +22,7 @@ const copyFrom = 200
 // the time, and which of the policies the database has. In a caller's
 // transaction it rings as well.
 const reserveSQL = `
-select (select array_agg(nextval('stint.positions')) from generate_series(1, $1::int)), clock_timestamp(),
+select (select array_agg(nextval('stint.positions')) from (select generate_series(1, $1::int)) g), clock_timestamp(),
        array(select p.id from stint.policies p where p.id = any ($2::bigint[])),
        case when $3::boolean then pg_notify('stint', '') is null end`
 
@@ -58,6 +58,9 @@ func (s *Store) enqueueCopied(ctx context.Context, tx stint.Tx, jobs []stint.New
 		}
 		defer conn.Release()
 		q = conn
+	}
+	if err := checkSpoken(q.Conn()); err != nil {
+		return nil, err
 	}
 	c := copyBatch{jobs: jobs, known: known}
 	ids, there := make([]int64, 0, len(jobs)), []int64(nil)

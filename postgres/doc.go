@@ -35,6 +35,11 @@
 // docs/poolers.md. Where a role or database defaults to another isolation than
 // read committed, every transaction says so itself.
 //
+// Texts are UTF-8. The store's own sessions say so; those of a program's pool or
+// transaction must have the client_encoding UTF8 as well, which is the default, and
+// are refused if a role or database defaults to another one: text beyond ASCII would
+// be stored as something else. The database's encoding must be UTF8.
+//
 // How durable an enqueue is remains the caller's matter: where synchronous_commit
 // is off, a crash of the server may lose the last ones. What an engine records
 // waits for the disk whatever is set.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
@@ -136,7 +138,7 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 	case columns == keyedColumns:
 		err = runCommitted(ctx, s.pool, stmts, scan)
 	default:
-		err = runBatch(ctx, s.pool, stmts, scan)
+		err = spoken(ctx, s.pool, func(c *pgxpool.Conn) error { return runBatch(ctx, c, stmts, scan) })
 	}
 	if err = cmp.Or(err, a.conflict); err != nil {
 		return nil, fmt.Errorf("enqueue %d jobs: %w", len(jobs), err)

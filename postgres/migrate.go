@@ -136,10 +136,8 @@ func checkServer(ctx context.Context, tx pgx.Tx) error {
 		return err
 	case version < 130000:
 		return fmt.Errorf("%w: the server is PostgreSQL %d, and stint needs 13 or newer", store.ErrSchema, version/10000)
-	case encoding != "UTF8":
-		return fmt.Errorf("%w: the database's encoding is %s, and stint needs UTF8", store.ErrSchema, encoding)
 	}
-	return nil
+	return checkDatabase(encoding)
 }
 
 // Uninstall implements [store.Migrator].

@@ -80,6 +80,9 @@ func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dict
 		return claim, err
 	}
 	defer release()
+	if err := checkSpoken(conn.Conn()); err != nil {
+		return claim, err
+	}
 	q, keyed := &s.sql, job.IdempotencyKey != ""
 	id := param{oid: pgtype.Int8OID}
 	all := []string{q.nowFence, q.nowLock, q.now, nowLazySQL, q.taken}

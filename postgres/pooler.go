@@ -15,6 +15,7 @@ import (
 // way is what the way to the server is like.
 type way struct {
 	isolation string // the default of its sessions
+	database  string // the encoding of the database
 	pooled    bool   // a pooler stands between, which may lend a session for each transaction
 }
 
@@ -23,9 +24,14 @@ func see(ctx context.Context, pool *pgxpool.Pool) (way, error) {
 	var w way
 	err := pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
 		var backend int32
-		err := c.QueryRow(ctx, `select current_setting('default_transaction_isolation'), pg_backend_pid()`, pgx.QueryExecModeExec).Scan(&w.isolation, &backend)
+		var session string
+		err := c.QueryRow(ctx, `select current_setting('default_transaction_isolation'), current_setting('server_encoding'), current_setting('client_encoding'), pg_backend_pid()`,
+			pgx.QueryExecModeExec).Scan(&w.isolation, &w.database, &session, &backend)
+		if err != nil {
+			return err
+		}
 		w.pooled = isPooled(c.Conn(), backend)
-		return err
+		return checkEncoding(session)
 	})
 	if err != nil {
 		return w, fmt.Errorf("connect to the database: %w", err)
@@ -68,6 +74,7 @@ func unprepared(config *pgx.ConnConfig) {
 
 // suit has connections beside the program's pool do as that does.
 func (s *Store) suit(config *pgx.ConnConfig) {
+	speakUTF8(config)
 	s.traceAsWell(config)
 	if s.pooled {
 		unprepared(config)

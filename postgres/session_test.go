@@ -34,6 +34,23 @@ func TestTheSessionsOfEnginesHaveTimeOutsOfTheirOwn(t *testing.T) {
 	}
 }
 
+// With less than that, what engines do needs files, which a role may not have.
+func TestTheSessionsOfEnginesHaveMemoryEnough(t *testing.T) {
+	for set, want := range map[string]string{"64kB": "4MB", "4MB": "4MB", "16MB": "16MB"} {
+		url := installed.New(t)
+		must(t, setDefault(t.Context(), url, "work_mem", set))
+		must(t, setDefault(t.Context(), url, "temp_file_limit", "0"))
+		s := openStore(t, url)
+		must(t, s.startWork(t.Context(), 6*time.Second))
+		if got := setting(t.Context(), t, s.work(), "work_mem"); got != want {
+			t.Errorf("where %s is set work_mem is %s, want %s", set, got, want)
+		}
+		if got := setting(t.Context(), t, s.pool, "work_mem"); got != set {
+			t.Errorf("where %s is set the program's sessions have %s", set, got)
+		}
+	}
+}
+
 func setting(ctx context.Context, t *testing.T, pool *pgxpool.Pool, name string) (value string) {
 	t.Helper()
 	must(t, pool.QueryRow(ctx, "select current_setting($1)", name).Scan(&value))

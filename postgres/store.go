@@ -102,6 +102,7 @@ func Open(ctx context.Context, url string, config ...Config) (*Store, error) {
 	}
 	params := pc.ConnConfig.RuntimeParams
 	params["application_name"] = cmp.Or(params["application_name"], "stint")
+	speakUTF8(pc.ConnConfig)
 	if len(config) > 0 {
 		traceQueries(pc.ConnConfig, config[0].OnQuery)
 	}
@@ -119,7 +120,8 @@ func Open(ctx context.Context, url string, config ...Config) (*Store, error) {
 }
 
 // New makes a store on a pool that the program has already. The pool stays the
-// program's to close. Engines open a few connections of their own beside it,
+// program's to close. Its sessions must have the client_encoding UTF8, which is the
+// default: any other is refused, here and when something is stored. Engines open a few connections of their own beside it,
 // with its settings; Close ends those.
 func New(ctx context.Context, pool *pgxpool.Pool, config ...Config) (*Store, error) {
 	return newSteps(ctx, pool, oneOf(config), known())
@@ -163,6 +165,9 @@ func newOn(ctx context.Context, pool *pgxpool.Pool, way way, c Config, all []ste
 	s.explicit.Store(way.isolation != "read committed")
 	if c.SkipCheck {
 		return s, nil
+	}
+	if err := checkDatabase(way.database); err != nil {
+		return nil, err
 	}
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -212,13 +217,15 @@ const beginIdleSQL = beginSQL + `; set local idle_in_transaction_session_timeout
 
 // transact runs f in a read committed transaction and commits.
 func (s *Store) transact(ctx context.Context, f func(tx pgx.Tx) error) error {
-	return translate(pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: beginIdleSQL}, f))
+	return translate(spoken(ctx, s.pool, func(c *pgxpool.Conn) error {
+		return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{BeginQuery: beginIdleSQL}, f)
+	}))
 }
 
 // beginLongSQL begins one whose statements may take longer than the session
 // lets them.
 const beginLongSQL = beginIdleSQL + `;
-	select set_config(p.name, '0', true) from pg_settings p where p.name in ('statement_timeout', 'transaction_timeout')`
+	select set_config(name, '0', true) from unnest(array['statement_timeout', 'transaction_timeout']) as name where current_setting(name, true) is not null`
 
 // transactWork is transact on the engines' connections.
 func (s *Store) transactWork(ctx context.Context, f func(tx pgx.Tx) error) error {
@@ -245,7 +252,7 @@ func (s *Store) onceOn(ctx context.Context, pool *pgxpool.Pool, scan func(pgx.Ro
 	if explicit {
 		batch.Queue(commitSQL)
 	}
-	return translate(pool.SendBatch(ctx, batch).Close())
+	return translate(spoken(ctx, pool, func(c *pgxpool.Conn) error { return c.SendBatch(ctx, batch).Close() }))
 }
 
 // errIsolation is what the schema's functions answer in a transaction that is

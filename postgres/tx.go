@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint"
 )
@@ -43,6 +44,11 @@ type statement struct {
 func runIn(ctx context.Context, tx stint.Tx, stmts []statement, scan func(row func(...any) error) error) error {
 	switch h := tx.Handle.(type) {
 	case pgx.Tx:
+		if conn := h.Conn(); conn != nil {
+			if err := checkSpoken(conn); err != nil {
+				return err
+			}
+		}
 		return runBatch(ctx, h, stmts, scan)
 	case *sql.Tx:
 		return runSQL(ctx, h, stmts, scan)
@@ -71,14 +77,14 @@ func runBatch(ctx context.Context, b batcher, stmts []statement, scan func(row f
 	return translate(b.SendBatch(ctx, batch).Close())
 }
 
-// runCommitted is the same in a transaction that is read committed, whatever
-// the session's default is.
-func runCommitted(ctx context.Context, b batcher, stmts []statement, scan func(row func(...any) error) error) error {
+// runCommitted is the same in a transaction of its own that is read committed,
+// whatever the session's default is.
+func runCommitted(ctx context.Context, pool *pgxpool.Pool, stmts []statement, scan func(row func(...any) error) error) error {
 	batch := &pgx.Batch{}
 	batch.Queue(beginSQL)
 	queue(batch, stmts, scan)
 	batch.Queue(commitSQL)
-	return translate(b.SendBatch(ctx, batch).Close())
+	return translate(spoken(ctx, pool, func(c *pgxpool.Conn) error { return c.SendBatch(ctx, batch).Close() }))
 }
 
 func queue(batch *pgx.Batch, stmts []statement, scan func(row func(...any) error) error) {
@@ -111,6 +117,9 @@ func runSQL(ctx context.Context, tx *sql.Tx, stmts []statement, scan func(row fu
 				return err
 			}
 			args[k] = text
+		}
+		if err := checkSpokenSQL(ctx, tx, args); err != nil {
+			return err
 		}
 		rows, err := tx.QueryContext(ctx, s.text, args...)
 		if err != nil {

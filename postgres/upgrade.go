@@ -106,8 +106,8 @@ func (s *Store) online(ctx context.Context, step steps.Step) error {
 		return err
 	}
 	if _, err := conn.Exec(ctx, `
-		select set_config(p.name, '0', false) from pg_settings p
-		where p.name in ('statement_timeout', 'transaction_timeout', 'lock_timeout')`); err != nil {
+		select set_config(name, '0', false) from unnest(array['statement_timeout', 'transaction_timeout', 'lock_timeout']) as name
+		where current_setting(name, true) is not null`); err != nil {
 		return err
 	}
 	if err := s.actForOwner(ctx, conn, "set role "); err != nil {

@@ -43,6 +43,9 @@ func (s *Store) startWork(ctx context.Context, ttl time.Duration) error {
 				return err
 			}
 		}
+		if err := checkSpoken(conn); err != nil {
+			return err
+		}
 		return limitSession(ctx, conn, ttl)
 	}
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
@@ -55,20 +58,22 @@ func (s *Store) startWork(ctx context.Context, ttl time.Duration) error {
 
 // limitSession sees to it that the server ends, well within the time to live,
 // what a client that froze or was cut off left behind, and no sooner, whatever is
-// set for its role: a session that waits for a lock would be refused otherwise. It leaves sessions of a
+// set for its role: a session that waits for a lock would be refused otherwise. It
+// gives statements the memory of the server's own default at least: with less, some
+// need files, which a role may not have (temp_file_limit). It leaves sessions of a
 // pooler alone, which other programs use as well: a pooler tells another
 // process number than the server. Settings that a server does not have are
-// passed over.
+// passed over. (To read pg_settings takes 85 kB, and a file where there is less.)
 func limitSession(ctx context.Context, conn *pgx.Conn, ttl time.Duration) error {
 	limit := fmt.Sprint((ttl * 2 / 3).Milliseconds())
 	seconds := fmt.Sprint(max(1, int(ttl.Seconds()/4)))
 	_, err := conn.Exec(ctx, `
 		select set_config(w.name, w.value, false)
 		from (values ('statement_timeout', $2), ('lock_timeout', $2), ('idle_in_transaction_session_timeout', $2), ('transaction_timeout', $2),
-		             ('tcp_user_timeout', $2), ('tcp_keepalives_idle', $3), ('tcp_keepalives_interval', $3), ('tcp_keepalives_count', '3'))
+		             ('tcp_user_timeout', $2), ('tcp_keepalives_idle', $3), ('tcp_keepalives_interval', $3), ('tcp_keepalives_count', '3'),
+		             ('work_mem', greatest(pg_size_bytes(current_setting('work_mem')) / 1024, 4096)::text))
 		  as w(name, value)
-		join pg_settings p on p.name = w.name
-		where pg_backend_pid() = $1`, int32(conn.PgConn().PID()), limit, seconds)
+		where pg_backend_pid() = $1 and current_setting(w.name, true) is not null`, int32(conn.PgConn().PID()), limit, seconds)
 	if err != nil {
 		return fmt.Errorf("limit the session: %w", err)
 	}

@@ -488,7 +488,7 @@ begin
            case when lasts is not null and x_pos[i] = any (lasts) then stint.why_cancelled(coalesce(x_job[i], x_pos[i]))
                 when x_outcome[i] = 6 then coalesce(x_reason[i], stint.why_cancelled(coalesce(x_job[i], x_pos[i]))) else x_reason[i] end,
            x_result[i]::jsonb, x_error[i]::jsonb
-    from generate_series(1, cardinality(x_pos)) i;
+    from (select generate_series(1, cardinality(x_pos)) as i) g; -- in from itself, its rows would be kept in memory or a file first
     done := x_pos; written := cardinality(x_pos);
   end if;
   -- What is nearly never so, in one question. It comes after the insertion: by

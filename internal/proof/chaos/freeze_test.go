@@ -40,6 +40,35 @@ var points = []point{
 	{"before a job completes in its transaction", chaos.CompleteSent, held, chaos.Args{Tx: true}},
 }
 
+// An engine whose process got no processor for long fences itself, though nothing was done
+// to it. That its attempts are returned then is explained by its own word, and by nothing else.
+func TestAnEngineThatGotNoProcessorIsJudgedByItsOwnWord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pgtest.New(t))
+	const ttl = 2 * time.Second // nobody else is there who could bury it before it fences itself
+	steady := w.Start(chaos.Worker{Name: "steady", DB: w.url, Slots: 4, TimeToLive: ttl})
+	w.Await("steady", event.EventJoined, 1, time.Minute)
+	w.enqueue("long", 0, 4, func(int) chaos.Args { return chaos.Args{Work: int(ttl.Milliseconds()) * 3 / 2} })
+	w.until("they run", `select exists (select from stint.beats where cardinality(running) = 4)`)
+	for until := time.Now().Add(time.Minute); chaos.Count(w.Events("steady"), event.EventBuried) == 0; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("it never fenced itself")
+		}
+		steady.Starve(ttl * 7 / 8)
+	}
+	w.Drain(t.Context(), w.store, time.Minute)
+	if err := steady.Stop(); err != nil {
+		t.Error(err)
+	}
+	if n := w.Burials(t.Context(), w.ground); n == 0 {
+		t.Error("nobody was buried")
+	}
+	report := w.Judge(t.Context(), w.ground)
+	if t.Log(report); report.Runs == report.Jobs {
+		t.Error("nothing was cut short")
+	}
+}
+
 // A process that is frozen for longer than its time to live is buried, at
 // whatever point it stood still, its jobs run elsewhere, and when it wakes up it
 // records nothing under its old name, joins anew, and works on.

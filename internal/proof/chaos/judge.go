@@ -122,8 +122,9 @@ func (f *Fleet) judge(ctx context.Context, g *Ground, options check.Options) *ch
 		options.Burials = f.burials()
 	}
 	f.mu.Lock()
-	options.Disturbances, options.Deleted, options.Failover = f.done, f.deleted, f.failover
+	options.Disturbances, options.Deleted, options.Failover = slices.Clone(f.done), f.deleted, f.failover
 	f.mu.Unlock()
+	options.Disturbances = append(options.Disturbances, f.fences(all, options.Burials)...)
 	gone := make(map[int64]bool, len(options.Deleted))
 	for _, d := range options.Deleted {
 		gone[d.Job] = true
@@ -314,6 +315,25 @@ func (f *Fleet) Burials(ctx context.Context, g *Ground) int {
 		f.t.Logf("of %d of %d burials only the server tells when they were, and its clock was wrong", untold, all)
 	}
 	return int(all)
+}
+
+// fences are the engines that said that they fenced themselves, before they were buried: they
+// got no answer in time, since the server or their own process got no processor. One that hears
+// of its burial says it later, and is not among them.
+func (f *Fleet) fences(facts *check.Facts, burials map[int64]time.Time) (all []check.Disturbance) {
+	now, wall := check.Now(), time.Now()
+	for _, e := range f.said(event.EventBuried) {
+		token := int64(e.Engine)
+		buried, ok := burials[token]
+		if f.Slack == 0 {
+			buried, ok = facts.Buried[token]
+		}
+		if ok && e.At.Before(buried) {
+			at := now.Add(e.At.Sub(wall))
+			all = append(all, check.Disturbance{Does: check.CutsOff, Engine: token, From: at, To: at})
+		}
+	}
+	return all
 }
 
 // fenced tells whether an engine had ended its session before a moment, or had

@@ -3,6 +3,7 @@
 package chaos_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -124,21 +125,62 @@ func TestRandomlyTerminatedSessionsCostNobodyItsPlace(t *testing.T) {
 	w := newWorld(t, pgtest.New(t))
 	l := w.load(2, 2, patient, 100*time.Millisecond)
 	w.works()
+	w.endSessions(3 * time.Second)
+	l.end(30 * time.Second)
+}
+
+// endSessions ends sessions of programs at random.
+func (w *world) endSessions(during time.Duration) {
+	w.t.Helper()
 	dice, ended := w.dice(1000), 0
-	for until := time.Now().Add(3 * time.Second); time.Now().Before(until); {
+	for until := time.Now().Add(during); time.Now().Before(until); {
 		n := 0
-		if err := w.pool.QueryRow(t.Context(), `
+		if err := w.pool.QueryRow(w.t.Context(), `
 			select count(*) filter (where pg_terminate_backend(pid)) from (
 			  select pid from pg_stat_activity
 			  where datname = current_database() and application_name like 'stint%'
 			  order by pid offset $1 limit 1) one`, dice.IntN(20)).Scan(&n); err != nil {
-			t.Fatal(err)
+			w.t.Fatal(err)
 		}
 		ended += n
 		time.Sleep(time.Duration(dice.IntN(60)) * time.Millisecond)
 	}
-	t.Logf("%d sessions were ended", ended)
-	l.end(30 * time.Second)
+	w.t.Logf("%d sessions were ended", ended)
+}
+
+// Each commit takes a tenth of a second, in which its session may be ended: then nobody
+// knows whether it was done. Once no more sessions are ended, what is due is moved at once.
+func TestWhatIsDueWaitsForNobodyWhenCommitsTookLongAndSessionsEnded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("commits take long")
+	}
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{Fsync: true, Settings: map[string]string{"commit_delay": "100000", "commit_siblings": "0"}})
+	w := newWorld(t, server.New(t))
+	l := w.load(2, 2, patient, 200*time.Millisecond)
+	w.works()
+	w.endSessions(10 * time.Second)
+	time.Sleep(pace.Of(3 * time.Second)) // the longest pause after failures
+	ctx, cancel := context.WithCancel(t.Context())
+	longest := make(chan time.Duration)
+	go func() {
+		var most, overdue time.Duration
+		for ctx.Err() == nil {
+			if err := w.pool.QueryRow(ctx, `select coalesce(clock_timestamp() - min(due), '0') from stint.waiting where due < clock_timestamp()`).Scan(&overdue); err == nil {
+				most = max(most, overdue)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		longest <- most
+	}()
+	l.end(time.Minute)
+	cancel()
+	most := <-longest
+	t.Logf("what was due waited for at most %v", most)
+	// What notifies commits one after the other, ten in a second here, so it waits in a line.
+	if most > pace.Of(10*time.Second) {
+		t.Error("that is too long")
+	}
 }
 
 func TestAJobEnqueuedWhileTheListenerIsGoneRunsPromptly(t *testing.T) {

@@ -171,6 +171,14 @@ func (p *Process) still() bool {
 	return len(behind) > 0 && bytes.ContainsRune([]byte("TtZX"), rune(behind[0]))
 }
 
+// Starve gives the process no processor for a while, as a machine that is busy does: nobody
+// notes that, and only its engine can say that it was too late.
+func (p *Process) Starve(long time.Duration) {
+	_ = p.cmd.Process.Signal(syscall.SIGSTOP)
+	time.Sleep(long)
+	_ = p.cmd.Process.Signal(syscall.SIGCONT)
+}
+
 // Thaw lets a frozen process go on.
 func (p *Process) Thaw() {
 	p.mu.Lock()
