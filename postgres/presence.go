@@ -180,8 +180,7 @@ func (p *presence) lock(ctx context.Context, conn *pgx.Conn) error {
 		  select count(set_config(w.name, w.value, false))
 		  from (values ('statement_timeout', '0'), ('idle_session_timeout', '0'), ('tcp_user_timeout', $2),
 		               ('tcp_keepalives_idle', $3), ('tcp_keepalives_interval', $3), ('tcp_keepalives_count', '4')) as w(name, value)
-		  join pg_settings p on p.name = w.name
-		  where pg_backend_pid() = $4)
+		  where pg_backend_pid() = $4 and current_setting(w.name, true) is not null)
 		select pg_backend_pid(), case when pg_backend_pid() = $4 then pg_try_advisory_lock(`+placeOf+`) else false end from settings`,
 		p.engine, fmt.Sprint(silence.Milliseconds()), quarter, int32(conn.PgConn().PID())).Scan(&backend, &mine)
 	switch {
