@@ -514,3 +514,18 @@ func TestWhatIsClaimedOfLateTransactionsIsSaidWhereverItIsLookedFor(t *testing.T
 	}
 	check("when some of them were claimed")
 }
+
+// The patterns that names are held against do not depend on how the session reads a backslash.
+func TestNamesAreTheSameWhateverASessionTakesABackslashFor(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	conn := connect(t, s)
+	_, err := conn.Exec(t.Context(), `set standard_conforming_strings = off; set escape_string_warning = off`)
+	must(t, err)
+	if !value[bool](t, conn, `select stint.pause('sales')`) || !value[bool](t, conn, `select stint.resume('sales')`) {
+		t.Error("the queue sales was not paused and resumed")
+	}
+	if id := value[stint.ID](t, conn, `select stint.enqueue('sales', queue => 'sales', tags => '{s}')`); id == 0 {
+		t.Error("nothing was enqueued")
+	}
+}

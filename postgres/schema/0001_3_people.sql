@@ -330,7 +330,7 @@ comment on function stint.enqueue is 'Enqueue one job; it exists if and when the
 -- Pause a queue from any language: nothing of it is begun from the moment that
 -- the transaction commits. The answer is whether it was not paused before.
 create function stint.pause(queue text, by text default session_user, why text default null) returns boolean language plpgsql
-set search_path = pg_catalog, pg_temp
+set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $$
 begin
   if pause.queue is null or pause.queue in ('', '*') or octet_length(pause.queue) > 255
