@@ -104,6 +104,45 @@ comment on column stint.jobs.begun      is 'whether an engine has announced that
 comment on column stint.jobs.correlation is 'what it shares with the jobs that it comes from and that come from it';
 comment on column stint.jobs.faulty     is 'whether it failed so often that people should look';
 
+-- One row per attempt that ended, as people read it: what engines write of it is in
+-- stint.executions. Two arms, so that the attempts of one job are found by a key: its
+-- first entry's under its id, the others by an index. Times are null where no attempt
+-- began, and of one that was lost with its engine, since only the moment at which
+-- that became known is stored.
+create view stint.attempts as
+select x.pos as job, x.attempt, e.kind::text, e.queue::text, stint.outcome_name(x.outcome) as outcome, x.final, x.reason,
+       case when x.slot > 0 then x.started end as started, x.finished,
+       case when x.slot > 0 then x.finished - x.started end as took,
+       case when x.slot > 0 then greatest(interval '0', x.started - coalesce(e.due, e.created)) end as waited,
+       h.instance, h.host, h.pid, nullif(x.slot, 0) as slot, x.error, x.result, x.pos
+from stint.executions x join stint.entries e on e.pos = x.pos left join stint.engine_history h on h.token = x.engine
+where x.job is null
+union all
+select x.job as job, x.attempt, e.kind::text, e.queue::text, stint.outcome_name(x.outcome) as outcome, x.final, x.reason,
+       case when x.slot > 0 then x.started end as started, x.finished,
+       case when x.slot > 0 then x.finished - x.started end as took,
+       case when x.slot > 0 then greatest(interval '0', x.started - coalesce(e.due, e.created)) end as waited,
+       h.instance, h.host, h.pid, nullif(x.slot, 0) as slot, x.error, x.result, x.pos
+from stint.executions x join stint.entries e on e.pos = x.pos left join stint.engine_history h on h.token = x.engine
+where x.job is not null;
+comment on column stint.attempts.job      is 'the job''s id';
+comment on column stint.attempts.attempt  is 'its number, from 1; what was returned has the number of the one that came in its place';
+comment on column stint.attempts.queue    is 'where it was';
+comment on column stint.attempts.outcome  is 'completed, failed, snoozed, returned, lost, cancelled or expired';
+comment on column stint.attempts.final    is 'whether the job ended with it';
+comment on column stint.attempts.reason   is 'why it ended so, where that is said';
+comment on column stint.attempts.started  is 'when it began; null when it did not, or was lost';
+comment on column stint.attempts.finished is 'when it ended, or was found to be lost';
+comment on column stint.attempts.took     is 'from its start to its end';
+comment on column stint.attempts.waited   is 'from when it was due to its start';
+comment on column stint.attempts.instance is 'the engine that had it; null for none, and of an engine that is no longer remembered';
+comment on column stint.attempts.host     is 'the machine of that engine';
+comment on column stint.attempts.pid      is 'its process';
+comment on column stint.attempts.slot     is 'which of the engine''s slots; null when it did not begin, or was lost';
+comment on column stint.attempts.error    is 'what went wrong: class, message and stack';
+comment on column stint.attempts.result   is 'what the handler returned';
+comment on column stint.attempts.pos      is 'of its entry in the log: later attempts of a job have higher ones';
+
 -- What is wrong with a retry policy, null when nothing is. A policy that the
 -- program could not read would be the default one without a word, so this is
 -- as strict, but for the sizes and the order of durations.
