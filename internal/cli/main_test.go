@@ -175,7 +175,7 @@ func program() {
 				}
 				return nil, err
 			}
-		}, nil})
+		}, nil, nil})
 	}
 	os.Exit(Main())
 }

@@ -218,7 +218,7 @@ func readSchedule(e entry) (f fileSchedule, err error) {
 		err = f.schedule.Check(stint.Limits{})
 	}
 	if err == nil {
-		err = checkSteps(kind, f.args)
+		err = checkArgs(kind, f.args)
 	}
 	return f, e.misplaced(err)
 }
