@@ -63,8 +63,7 @@ stint engines show lists them.`, ops.ListEngines, a.listEngines),
 	)
 }
 
-func (a *app) listEngines(engines []ops.Engine) {
-	now := time.Now()
+func (a *app) listEngines(engines []ops.Engine, now time.Time) {
 	printTable(a, engines, "no engines", row{"token", "instance", "host", "pid", "slots", "jobs", "queues", "joined", "last beat", ""}, func(e ops.Engine) row {
 		return row{e.Token, e.Instance, e.Host, e.PID, e.Slots, e.Holding, cmp.Or(strings.Join(e.Queues, ","), "*"), words.Ago(e.Joined, now), words.Ago(e.Beat, now), special(e.State)}
 	})
@@ -115,8 +114,7 @@ func (a *app) showEngine(e ops.ShownEngine, now time.Time) {
 	})
 }
 
-func (a *app) listMetrics(all []report.Metrics) {
-	now := time.Now()
+func (a *app) listMetrics(all []report.Metrics, now time.Time) {
 	head := row{"instance", "since", "written", "claimed", "claims", "running", "run", "succeeded", "failed", "cancelled", "returned", "working", "flushes", "retries"}
 	printTable(a, all, "no engine has written its metrics", head, func(m report.Metrics) row {
 		c, w := m.Claimer, m.Workers

@@ -28,12 +28,11 @@ func (a *app) kindsCommand() *cobra.Command {
 not run now, with the default options of their jobs.`, ops.ListKinds, a.listKinds))
 }
 
-func (a *app) listKinds(kinds []stint.KindInfo) {
+func (a *app) listKinds(kinds []stint.KindInfo, now time.Time) {
 	if len(kinds) == 0 {
 		a.note("no engine ever declared a kind")
 		return
 	}
-	now := time.Now()
 	t := newTable(a.out, "kind", "queue", "priority", "retry", "timeout", "tags", "declared")
 	t.SuppressEmptyColumns() // a list of kinds with few defaults fits 80 columns
 	for _, k := range kinds {
