@@ -13,9 +13,10 @@ import (
 type Option func(*NewJob)
 
 // Delay starts the job no earlier than d after the enqueue, by the store's clock. Zero
-// and less mean at once.
+// means at once. A negative delay is refused, here as everywhere: what counts
+// from a date that may be past is [RunAt].
 func Delay(d time.Duration) Option {
-	return func(j *NewJob) { j.Delay, j.RunAt = max(0, d), time.Time{} }
+	return func(j *NewJob) { j.Delay, j.RunAt = d, time.Time{} }
 }
 
 // RunAt starts the job no earlier than t, by the store's clock. A time in the past

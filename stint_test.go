@@ -117,7 +117,11 @@ func TestBadInputSaysWhatAndWhereAndStoresNothing(t *testing.T) {
 		}
 	}
 	var k kept
-	_, err := stint.NewClient(&k).EnqueueMany(t.Context(), []stint.NewJob{{Kind: "fine"}, {Kind: ""}})
+	_, err := stint.NewClient(&k).Enqueue(t.Context(), stint.KindInfo{Name: "k"}.Job(nil, stint.Delay(-time.Second)))
+	if !errors.Is(err, stint.ErrInvalid) || err.Error() != "delay: -1s is negative" {
+		t.Errorf("a negative delay as an option: %v", err)
+	}
+	_, err = stint.NewClient(&k).EnqueueMany(t.Context(), []stint.NewJob{{Kind: "fine"}, {Kind: ""}})
 	if err == nil || len(k.jobs) != 0 || !strings.HasPrefix(err.Error(), "job 1") {
 		t.Errorf("a batch with one bad job: %v, and %d jobs were stored", err, len(k.jobs))
 	}

@@ -19,6 +19,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"reflect"
@@ -58,6 +59,10 @@ type Config struct {
 	// since they do whatever their arguments say. Nil restricts those that stint
 	// comes with, sh, http and steps; an empty list that is not nil lifts that.
 	Restricted []string
+
+	// CheckArgs reports what can never be right in the arguments of a job of a kind, so
+	// that it is refused and not stored, unless it is forced. Nil accepts any.
+	CheckArgs func(kind string, args json.RawMessage) error
 
 	// Path is where the API is mounted, such as /stint, for the document; nothing
 	// for the root. Requests come without it. A dashboard sets it to its own.
@@ -122,7 +127,7 @@ func New(st Store, c Config) *Handler {
 		"application/problem+json": {Schema: schemas.Schema(reflect.TypeFor[Problem](), true, "")},
 	}}
 	caller := bounded{&ops.Local{
-		Store: st, Way: store.WayAPI, Limits: c.Limits, Bury: c.Bury, Restricted: c.Restricted, HideArgs: c.HideArgs, Bounded: c.Bounded, Told: c.told, Failed: c.OnError,
+		Store: st, Way: store.WayAPI, Limits: c.Limits, Bury: c.Bury, Restricted: c.Restricted, HideArgs: c.HideArgs, Bounded: c.Bounded, CheckArgs: c.CheckArgs, Told: c.told, Failed: c.OnError,
 	}}
 	for _, op := range ops.All {
 		if op == ops.Operation(ops.BuryEngine) && c.Bury == nil {

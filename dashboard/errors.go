@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/sample"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/ops"
@@ -43,7 +44,7 @@ func (b *Dashboard) errors(r *http.Request) (any, error) {
 		p.Report = b.figures.errors.Get(r.Context())
 		return p, nil
 	}
-	f, err := errorFilter(q)
+	f, err := b.errorFilter(r.Context(), q)
 	if err != nil {
 		return nil, err
 	}
@@ -53,14 +54,18 @@ func (b *Dashboard) errors(r *http.Request) (any, error) {
 }
 
 // errorFilter reads which errors are meant from the parameters of a page.
-func errorFilter(q url.Values) (report.ErrorFilter, error) {
+func (b *Dashboard) errorFilter(ctx context.Context, q url.Values) (report.ErrorFilter, error) {
 	f := report.ErrorFilter{Kind: q.Get("kind"), Queue: q.Get("queue")}
 	if text := q.Get("hours"); text != "" {
 		hours, err := time.ParseDuration(text + "h")
 		if err != nil || hours <= 0 {
 			return f, valid.Invalid("hours", "%q is not a number of hours", text)
 		}
-		f.Since = time.Now().Add(-hours)
+		now, err := view.Now(ctx, b.store)
+		if err != nil {
+			return f, err
+		}
+		f.Since = now.Add(-hours)
 	}
 	return f, nil
 }
@@ -88,7 +93,7 @@ func (b *Dashboard) groupJobs(ctx context.Context, op ops.Operation, q url.Value
 	if op != ops.Operation(ops.RetryJobs) {
 		return nil, errNowhere // retry is the only verb for groups of errors
 	}
-	f, err := errorFilter(q)
+	f, err := b.errorFilter(ctx, q)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/remote"
 )
@@ -94,11 +95,15 @@ func (b *Dashboard) submit(f *form) http.HandlerFunc {
 // again shows the form again that was refused, with what is wrong.
 func (b *Dashboard) again(w http.ResponseWriter, r *http.Request, f *form, why error) {
 	p, data, err := f.again(b, r)
+	now := time.Time{}
+	if err == nil {
+		now, err = view.Now(r.Context(), b.store)
+	}
 	if err != nil {
 		b.failed(w, r, err)
 		return
 	}
-	b.render(w, r, http.StatusUnprocessableEntity, shown{page: p, Data: data, Now: time.Now(), Flash: &flash{Text: sentence(why.Error())}})
+	b.render(w, r, http.StatusUnprocessableEntity, shown{page: p, Data: data, Now: now, Flash: &flash{Text: sentence(why.Error())}})
 }
 
 // operate calls an operation on the thing of a name, with the fields of the form. If the

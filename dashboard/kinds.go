@@ -53,11 +53,14 @@ func (b *Dashboard) kinds(r *http.Request) (any, error) {
 		func() { p.Known = b.figures.kinds.Get(ctx) },
 		func() { p.Took = b.figures.byKinds.Get(ctx) },
 	)
-	p.Since = time.Now().Add(-day).Truncate(time.Hour)
+	now, err := view.Now(ctx, b.store)
+	if err != nil {
+		return nil, err
+	}
+	p.Since = now.Add(-day).Truncate(time.Hour)
 	if err := p.fill(ctx, b.store); err != nil {
 		return nil, err
 	}
-	var err error
 	for _, k := range p.Took.Value.Kinds {
 		p.row(k.Kind).Lately = k.AttemptFigures
 	}

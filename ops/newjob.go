@@ -68,7 +68,7 @@ func (j *NewJob) job(of stint.KindInfo) (stint.NewJob, error) {
 // NewJobs are jobs to be enqueued, all of them or none.
 type NewJobs struct {
 	Jobs  []NewJob `json:"jobs" minItems:"1" maxItems:"10000" nullable:"false"`
-	Force bool     `json:"force,omitempty" doc:"Also of kinds that no engine ever declared"`
+	Force bool     `json:"force,omitempty" doc:"Also of kinds that no engine ever declared, and with arguments that its handler refuses"`
 	Exact bool     `json:"exact,omitempty" doc:"What a job does not say is the default, whatever its kind's declaration says"`
 }
 
@@ -133,6 +133,9 @@ func (l *Local) declarations(ctx context.Context, force, exact bool) (func(j *Ne
 		job, err := j.job(declared)
 		if err == nil {
 			err = job.Check(l.Limits)
+		}
+		if err == nil && l.CheckArgs != nil && !force {
+			err = l.CheckArgs(job.Kind, job.Args)
 		}
 		if err != nil {
 			return stint.NewJob{}, &InError{path, err}

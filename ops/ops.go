@@ -16,6 +16,7 @@ package ops
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -221,6 +222,9 @@ type Local struct {
 
 	// Restricted are the kinds whose jobs only an admin enqueues and schedules.
 	Restricted []string
+
+	// CheckArgs reports what can never be right in the arguments of a kind. Nil accepts any.
+	CheckArgs func(kind string, args json.RawMessage) error
 
 	// HideArgs hides what producers and handlers wrote from viewers.
 	HideArgs bool

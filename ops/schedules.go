@@ -96,7 +96,7 @@ type NewSchedule struct {
 	Missed     string    `json:"missed,omitempty" doc:"What runs of the occurrences that were missed: one, all:100, none"`
 	NotBefore  time.Time `json:"not_before,omitzero"`
 	NotAfter   time.Time `json:"not_after,omitzero"`
-	Force      bool      `json:"force,omitempty" doc:"Also of a kind that no engine ever declared"`
+	Force      bool      `json:"force,omitempty" doc:"Also of a kind that no engine ever declared, and with arguments that its handler refuses"`
 	Exact      bool      `json:"exact,omitempty" doc:"What the job does not say is the default, whatever its kind's declaration says"`
 }
 

@@ -155,6 +155,15 @@ func (x *examination) patience() time.Duration {
 	return min(left, x.normal.look)
 }
 
+// askingSQL sets what a question is asked under. What changes how the server reads
+// a query's text, and writes definitions and values, is as it was for the
+// manifest, whatever is set for the database or the role.
+const askingSQL = `
+select set_config(name, value, true) from (values
+  ('statement_timeout', $1), ('lock_timeout', $2), ('search_path', $3),
+  ('standard_conforming_strings', 'on'), ('quote_all_identifiers', 'off'), ('intervalstyle', 'postgres'), ('datestyle', 'ISO, MDY'),
+  ('timezone', 'UTC'), ('extra_float_digits', '1'), ('bytea_output', 'hex')) as s(name, value)`
+
 // put asks one question. The names of stint's own objects are looked up
 // without their schema, so that their definitions read alike wherever they are.
 func (x *examination) put(ctx context.Context, q question) error {
@@ -164,9 +173,7 @@ func (x *examination) put(ctx context.Context, q question) error {
 	defer cancel()
 	opts := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, x.pool, opts, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `select set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true), set_config('search_path', $3, true)`,
-			fmt.Sprint(look.Milliseconds()), fmt.Sprint(wait.Milliseconds()), x.sql.schema)
-		if err != nil {
+		if _, err := tx.Exec(ctx, askingSQL, fmt.Sprint(look.Milliseconds()), fmt.Sprint(wait.Milliseconds()), x.sql.schema); err != nil {
 			return err
 		}
 		if q.ask != nil {

@@ -60,7 +60,8 @@ select 'function', p.proname || '(' || pg_get_function_identity_arguments(p.oid)
          case p.provolatile when 'i' then 'immutable' when 's' then 'stable' else 'volatile' end,
          case when p.proisstrict then 'strict' end, case when p.prosecdef then 'security definer' end,
          case p.proparallel when 's' then 'parallel safe' when 'r' then 'parallel restricted' end,
-         'set ' || array_to_string(p.proconfig, ', '), 'arguments ' || md5(pg_get_function_arguments(p.oid)),
+         'set ' || regexp_replace(array_to_string(p.proconfig, ', '), '"([a-z_]+)"', '\1', 'g'), -- quoted where quote_all_identifiers was on
+         'arguments ' || md5(pg_get_function_arguments(p.oid)),
          'body ' || md5(replace(replace(p.prosrc, $1, 'stint.'), $2, 'pg_notify(''stint''')))
 from pg_proc p join here on p.pronamespace = here.oid join pg_language l on l.oid = p.prolang
 union all

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint/internal/proof/pgtest"
+	"github.com/stint-go/stint/report"
 )
 
 var update = flag.Bool("update", false, "write the manifest of the schema anew")
@@ -49,4 +50,32 @@ func TestTheManifestIsWhatAFreshInstallationHas(t *testing.T) {
 			t.Errorf("in another schema (-stint +%s):\n%s", elsewhereName, diff)
 		}
 	})
+}
+
+// What is set for a database or a role changes how the server writes definitions;
+// it is no change of the schema. A schema that is installed under such settings is the same one.
+func TestSettingsOfTheDatabaseAreNoDamageOfTheSchema(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][2]string{
+		{"intervalstyle", "iso_8601"}, {"intervalstyle", "sql_standard"}, {"intervalstyle", "postgres_verbose"},
+		{"standard_conforming_strings", "off"}, {"backslash_quote", "off"}, {"quote_all_identifiers", "on"},
+		{"search_path", "public"}, {"search_path", ""},
+		{"datestyle", "German, YMD"}, {"datestyle", "SQL, DMY"}, {"timezone", "Asia/Kathmandu"},
+		{"extra_float_digits", "-15"}, {"bytea_output", "escape"}, {"client_encoding", "LATIN1"}, {"array_nulls", "off"},
+		{"xmlbinary", "hex"}, {"default_toast_compression", "pglz"}, {"lc_messages", "C"}, {"check_function_bodies", "off"},
+	} {
+		t.Run(c[0]+"="+c[1], func(t *testing.T) {
+			for how, url := range map[string]string{"installed before": installed.New(t), "installed under it": pgtest.New(t)} {
+				must(t, setDefault(t.Context(), url, c[0], c[1]))
+				s := openStore(t, url)
+				signs, err := (&examination{Store: s, normal: usual}).run(t.Context())
+				must(t, err)
+				for _, f := range signs.Findings {
+					if strings.HasPrefix(f.Code, "schema_") || strings.HasPrefix(f.Code, "foreign_") || f.Code == report.NotChecked("", "", "").Code {
+						t.Errorf("%s: found is %+v", how, f)
+					}
+				}
+			}
+		})
+	}
 }

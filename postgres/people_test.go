@@ -53,7 +53,7 @@ func TestSQLEnqueuesWithTheKindsDefaults(t *testing.T) {
 		Name: "mail", Queue: "slow", Priority: 3, Retry: policy, Timeout: time.Minute, Tags: []string{"a", "b"}}}))
 	plain := value[stint.ID](t, s.pool, `select stint.enqueue('mail')`)
 	said := value[stint.ID](t, s.pool, `select stint.enqueue('mail', '{"to": 1}', queue => 'fast', priority => -1,
-		retry => '"fixed:9:1m"', timeout => '1 s', tags => '{b,c}', urn => 'u', source => 's', metadata => '{"m": 1}')`)
+		retry => 'fixed:9:1m', timeout => '1 s', tags => '{b,c}', urn => 'u', source => 's', metadata => '{"m": 1}')`)
 	late := value[stint.ID](t, s.pool, `select stint.enqueue('mail', run_at => now() + interval '1 day')`)
 	past := value[stint.ID](t, s.pool, `select stint.enqueue('mail', run_at => '-infinity')`)
 	check := func(id stint.ID, f func(j *stint.JobInfo) bool) {
@@ -124,6 +124,7 @@ func TestSQLRefusesWhatCanNeverBeRight(t *testing.T) {
 		`'k', priority => 101`:                                                      "outside -100 to 100",
 		`'k', run_at => now(), delay => '1 s'`:                                      "not both",
 		`'k', run_at => 'infinity'`:                                                 "too late",
+		`'k', delay => '-5 s'`:                                                      "delay: -00:00:05 is negative",
 		`'k', delay => '10000 years'`:                                               "too late",
 		`'k', timeout => '0 s'`:                                                     "timeout must be positive",
 		`'k', start_by => now(), start_within => '1 s'`:                             "not both",
@@ -144,6 +145,8 @@ func TestSQLRefusesWhatCanNeverBeRight(t *testing.T) {
 		`'k', metadata => '3', description => 'a'`:                                  "must be a JSON object",
 		`'k', metadata => '3'`:                                                      "must be a JSON object",
 		`'k', retry => '3'`:                                                         "no retry policy",
+		`'k', retry => 'fixed:2'`:                                                   "fixed:2 is no retry policy: as text it is like fixed:2:10s",
+		`'k', retry => '[]'`:                                                        "it is a JSON object",
 		`'k', retry => '"sometimes"'`:                                               "no retry policy",
 		`'k', retry => '{"retries": 3}'`:                                            "no retry policy",
 		`'k', tags => array(select i::text from generate_series(1, 51) i)`:          "more than 50",
@@ -362,6 +365,13 @@ func TestSQLRefusesThePoliciesThatGoRefuses(t *testing.T) {
 		if refused != (err != nil) {
 			t.Errorf("Go refuses %s: %v; an enqueue gives %v", text, refused, err)
 		}
+		var plain string // as on the command line
+		if json.Unmarshal([]byte(text), &plain) == nil {
+			_, err := s.pool.Exec(t.Context(), `select stint.enqueue('k', retry => $1)`, plain)
+			if refused != (err != nil) {
+				t.Errorf("Go refuses %s: %v; an enqueue with %s gives %v", text, refused, plain, err)
+			}
+		}
 	}
 }
 
@@ -513,4 +523,19 @@ func TestWhatIsClaimedOfLateTransactionsIsSaidWhereverItIsLookedFor(t *testing.T
 		}
 	}
 	check("when some of them were claimed")
+}
+
+// The patterns that names are held against do not depend on how the session reads a backslash.
+func TestNamesAreTheSameWhateverASessionTakesABackslashFor(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	conn := connect(t, s)
+	_, err := conn.Exec(t.Context(), `set standard_conforming_strings = off; set escape_string_warning = off`)
+	must(t, err)
+	if !value[bool](t, conn, `select stint.pause('sales')`) || !value[bool](t, conn, `select stint.resume('sales')`) {
+		t.Error("the queue sales was not paused and resumed")
+	}
+	if id := value[stint.ID](t, conn, `select stint.enqueue('sales', queue => 'sales', tags => '{s}')`); id == 0 {
+		t.Error("nothing was enqueued")
+	}
 }

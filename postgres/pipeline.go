@@ -45,9 +45,14 @@ func (p pipeline) send(text string, params ...param) {
 	results := []int16{pgx.BinaryFormatCode}
 	if name, ok := p.names[text]; ok {
 		p.SendQueryPrepared(name, values, formats, results)
-		return
+	} else {
+		p.SendQueryParams(text, values, oids, formats, results)
 	}
-	p.SendQueryParams(text, values, oids, formats, results)
+	if p.heard != nil {
+		// Otherwise the server keeps its answers until the Sync, and the first
+		// statement would seem to take as long as all of them.
+		p.SendFlushRequest()
+	}
 }
 
 // transaction sends one statement as a transaction of its own. It says its

@@ -129,3 +129,38 @@ func TestOfAProgramsPoolTheEnginesStatementsAreToldOnceAndItsOwnTracerGoesOn(t *
 		t.Errorf("the program's own tracer was asked %d times, and then %d", before, n)
 	}
 }
+
+// Each statement of a pipeline is told with the time that it took itself, and what a batch
+// waited for is told of one of its statements.
+func TestAStatementWithinAPipelineIsToldWithItsOwnTime(t *testing.T) {
+	const long = 300 * time.Millisecond
+	var e ear
+	s := openStore(t, pgtest.New(t), Config{OnQuery: e.hear})
+	must(t, s.pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
+		texts := []string{`select 'first'`, `select 'second', pg_sleep(0.3)`, `select 'third'`}
+		p, err := s.pipeline(t.Context(), conn.Conn(), texts...)
+		must(t, err)
+		for _, text := range texts {
+			p.send(text)
+		}
+		must(t, p.Sync())
+		must(t, p.part(func([][]byte) {}))
+		return p.Close()
+	}))
+	for part, sleeps := range map[string]bool{"'first'": false, "'second'": true, "'third'": false} {
+		if told := e.of(part); len(told) != 1 || told[0].Took >= long != sleeps || told[0].Err != nil {
+			t.Errorf("of %s it was told %+v", part, told)
+		}
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(`select 'one of a batch'`)
+	batch.Queue(`select 'one of a batch', pg_sleep(0.3)`)
+	must(t, s.pool.SendBatch(t.Context(), batch).Close())
+	var took time.Duration
+	for _, q := range e.of("one of a batch") {
+		took += q.Took
+	}
+	if took < long {
+		t.Errorf("the statements of a batch took %v", took)
+	}
+}

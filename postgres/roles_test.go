@@ -201,7 +201,8 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 			t.Errorf("the viewer sees the changes %+v, error %v", all, err)
 		}
 
-		reads := []string{`select from stint.entries where args is not null`, `select from stint.jobs`, `select from stint.executions`, `select from stint.claims`,
+		f.as(f.login("my_viewer"), `select outcome from stint.attempts`)
+		reads := []string{`select from stint.entries where args is not null`, `select from stint.jobs`, `select outcome from stint.attempts`, `select from stint.executions`, `select from stint.claims`,
 			`select from stint.waiting`, `select from stint.idempotency`, `select from stint.job_tags`, `select from stint.engines`, `select from stint.changes`}
 		acts := []string{
 			`delete from stint.entries`, `update stint.entries set priority = 1`, `delete from stint.waiting`, `delete from stint.idempotency`, `update stint.policies set body = '{}'`,

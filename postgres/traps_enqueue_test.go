@@ -143,7 +143,7 @@ var enqueueTraps = []trap{
 		text, err := json.Marshal(odd)
 		b.must(err)
 		b.enqueue(1, stint.Retry(odd), stint.Queue("q"), stint.Priority(-3))
-		value[int64](b, b.s.pool, `select stint.enqueue('k', queue => 'q', priority => -3, retry => $1::text::jsonb)`, string(text))
+		value[int64](b, b.s.pool, `select stint.enqueue('k', queue => 'q', priority => -3, retry => $1)`, string(text))
 		var lanes, policies []int64
 		b.must(b.s.pool.QueryRow(b.Context(), `select array_agg(lane), array_agg(policy) from stint.entries`).Scan(&lanes, &policies))
 		if len(slices.Compact(lanes)) != 1 || len(slices.Compact(policies)) != 1 {

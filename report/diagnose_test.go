@@ -159,7 +159,7 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 				s.After = time.Now().Add(100 * time.Hour)
 				s.Next = s.After.Add(time.Hour)
 			})
-		}, report.SeverityProblem, "schedule_ahead", "100h0m0s from now: the database's clock was ahead", "stint schedules remove nightly, and add it again"},
+		}, report.SeverityProblem, "schedule_ahead", "4d4h from now: the database's clock was ahead", "stint schedules remove nightly, and add it again"},
 		"something of the store's own": {func(p *patient) {
 			p.signs.Findings = []report.Finding{{Severity: report.SeverityWarning, Code: "x", Problem: "y", Remedy: "z"}}
 		}, report.SeverityWarning, "x", "y", "z"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/store"
 )
 
@@ -259,7 +260,7 @@ func (d *diagnosis) schedules(ctx context.Context, running crew) error {
 		d.find(scheduleUnknownKind.With("making", making, "first", names[0]).Find("kind "+kind, map[string]any{"schedules": names}))
 	}
 	if len(ahead) > 0 {
-		d.find(scheduleAhead.With("distance", farthest.Sub(d.now).Round(time.Second).String(), "first", ahead[0]).
+		d.find(scheduleAhead.With("distance", words.Between(d.now, farthest), "first", ahead[0]).
 			Find(schedulesNamed(ahead), map[string]any{"schedules": ahead, "until": farthest.UTC()}))
 	}
 	return err

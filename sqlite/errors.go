@@ -70,6 +70,8 @@ func translate(err error) error {
 		case !errors.Is(err, m.code):
 		case m.condition != nil:
 			return fmt.Errorf("%w: %w", m.condition, err)
+		case strings.Contains(err.Error(), m.words): // it was translated already
+			return err
 		default:
 			return fmt.Errorf("%s: %w", m.words, err)
 		}

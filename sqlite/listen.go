@@ -31,6 +31,7 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 			return fmt.Errorf("listen: %w", err)
 		}
 		defer c.close()
+		c.tell = nil // a line for each poll would hide all others
 		changed = c.changes()
 		ticker := time.NewTicker(s.config.Poll)
 		defer ticker.Stop()

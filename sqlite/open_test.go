@@ -47,6 +47,9 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		{"a prefix that SQLite keeps", filepath.Join(dir, "x.db"), Config{Prefix: "sqlite_x"}, stint.ErrInvalid, "prefix:"},
 	} {
 		s, err := Open(t.Context(), c.path, c.config)
+		if err != nil && strings.Count(err.Error(), "not an SQLite database") > 1 {
+			t.Errorf("%s: %v says it more than once", c.name, err)
+		}
 		if err == nil {
 			s.Close()
 			t.Errorf("%s: it opened", c.name)

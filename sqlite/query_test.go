@@ -1,10 +1,12 @@
 package sqlite
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
@@ -80,4 +82,31 @@ func TestAStatementThatFailsIsToldWithItsError(t *testing.T) {
 		}
 	}
 	t.Errorf("no error among %+v", all)
+}
+
+// Asking the file whether others have committed, four times a second and more, is no news.
+func TestTheQuestionWhetherTheFileChangedIsNotTold(t *testing.T) {
+	var mu sync.Mutex
+	var all []string
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), Config{Poll: time.Millisecond, OnQuery: func(q event.Query) {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, q.Text)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Listen(ctx, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, text := range all {
+		if strings.Contains(text, "data_version") {
+			t.Fatalf("it was told of %s", text)
+		}
+	}
 }

@@ -49,7 +49,8 @@ type Config struct {
 	// what came of it, but for the steps of the schema: see [event.Query]. It is
 	// called after each statement, often in the middle of a transaction, and
 	// holds up its caller: it must not use the store. Statements in a
-	// caller's transaction are the caller's to see. Nil costs nothing.
+	// caller's transaction are the caller's to see, and the question whether the
+	// file has changed, which Listen asks at each Poll, is not told. Nil costs nothing.
 	OnQuery func(event.Query)
 
 	// Readers is how many connections read at once, by default 4. Each is opened

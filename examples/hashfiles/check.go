@@ -26,7 +26,11 @@ func (t *tally) complain(format string, args ...any) {
 // check holds what the database says against the scan, and against hashes that
 // are computed here, one file after the other.
 func (s *scan) check(ctx context.Context, store Store, out io.Writer) error {
-	t, err := s.tally(ctx, store)
+	var t *tally
+	err := outlast(ctx, func() (err error) {
+		t, err = s.tally(ctx, store)
+		return err
+	})
 	if err != nil {
 		return err
 	}

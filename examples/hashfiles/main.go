@@ -9,7 +9,7 @@
 // since each file's job has an idempotency key made of its path, size and
 // modification time. What was changed meanwhile is hashed anew, and so is what
 // could not be read. With PostgreSQL several of them share the work, as far as
-// they see the same files.
+// they see the same files, and the server may be restarted meanwhile.
 //
 // It exits with 0 when everything adds up, and with 1 otherwise, having said
 // what does not.
@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := s.enqueue(ctx, store); err != nil {
+	if err := outlast(ctx, func() error { return s.enqueue(ctx, store) }); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "found %d files with %d bytes below %s; %d were hashed before\n", len(s.files), s.bytes(), root, s.before)
@@ -86,6 +86,25 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	return s.check(ctx, store, out)
+}
+
+// patience is for how long a database may be away.
+const patience = time.Minute
+
+// outlast does something again that failed, since the database may be restarting, as its
+// engine does by itself. What is done again changes nothing that was done before.
+func outlast(ctx context.Context, do func() error) error {
+	for until := time.Now().Add(patience); ; {
+		err := do()
+		if err == nil || errors.Is(err, stint.ErrInvalid) || time.Now().After(until) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
 }
 
 // Store is what the program needs of a database.
@@ -128,7 +147,11 @@ func (s *scan) work(ctx context.Context, store Store, slots int, out io.Writer) 
 	defer look.Stop()
 	defer say.Stop()
 	for {
-		left, err := s.left(ctx, store)
+		left := 0
+		err := outlast(ctx, func() (err error) {
+			left, err = s.left(ctx, store)
+			return err
+		})
 		if ctx.Err() != nil {
 			stop()
 			return errors.Join(errors.New("stopped; start it again to go on"), <-ended)

@@ -139,6 +139,38 @@ func TestARunThatWasKilledIsFinishedByTheNextOneWithoutDoingAnythingTwice(t *tes
 	})
 }
 
+func TestARestartOfTheServerEndsNothing(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, pgtest.Options{})
+	db := server.New(t)
+	const files = 60
+	root := tree(t, files, 2<<20)
+	st, closeStore, err := open(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore()
+	ended := make(chan error, 1)
+	var out bytes.Buffer
+	go func() { ended <- run(t.Context(), []string{"--db", db, "--slots", "1", root}, &out) }()
+	for until := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		counts, err := st.Counts(t.Context())
+		if err == nil && counts[stint.Completed] > 0 || time.Now().After(until) {
+			break
+		}
+	}
+	server.Stop(pgtest.Fast)
+	select {
+	case err := <-ended:
+		t.Fatalf("it ended with the server: %v\n%s", err, &out)
+	case <-time.After(time.Second):
+	}
+	server.Start()
+	if err := <-ended; err != nil || !strings.Contains(out.String(), fmt.Sprintf("%d files = %d jobs completed + 0 failed", files, files)) {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+}
+
 func TestWhatCannotBeHashedIsReportedAndDoneAgainWhenItCan(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "hash.db")
 	root := tree(t, 5, 10)

@@ -91,6 +91,7 @@ const batch = 1000
 // enqueue makes a job of each file, all in a few transactions. Those that an
 // earlier run has made are found by their keys.
 func (s *scan) enqueue(ctx context.Context, store Store) error {
+	s.before = 0 // it may be done again
 	states, err := s.states(ctx, store)
 	if err != nil {
 		return err

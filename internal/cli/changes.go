@@ -28,14 +28,14 @@ func (a *app) changesCommand() *cobra.Command {
 		filter       store.ChangeFilter
 		since, until timeBound
 	)
-	cmd := a.asks(page(changesHelp), func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+	cmd := a.asks(page(changesHelp), func(ctx context.Context, db *database, _ []string) (any, shower, error) {
 		now, err := db.now(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
 		filter.At = store.TimeRange{From: since.at(now), To: until.at(now)}
 		all, err := db.Changes(ctx, filter)
-		return all, func() { a.showChanges(all, now) }, err
+		return all, func(now time.Time) { a.showChanges(all, now) }, err
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&filter.By, "by", "", "only changes by this person or program")

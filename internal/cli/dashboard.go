@@ -189,7 +189,7 @@ func isLoopback(host string) bool {
 // or if there is none.
 func (a *app) dashboardConfig(f *dashboardFlags) (c dashboard.Config, fresh string, err error) {
 	c = dashboard.Config{Path: f.path, API: api.Config{
-		Version: version(), Restricted: append(builtin.names(), demoHarmful...), HideArgs: f.hideArgs, Bounded: boundedKinds(),
+		Version: version(), Restricted: append(builtin.names(), demoHarmful...), HideArgs: f.hideArgs, Bounded: boundedKinds(), CheckArgs: builtin.check,
 	}}
 	if c.Path != "" {
 		_, err := dashboard.New(nil, c)

@@ -25,10 +25,14 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-const defaultFile = "stint.db"
+const (
+	defaultFile   = "stint.db"
+	defaultPrefix = "stint_"
+)
 
 type databaseFlags struct {
 	url, schema string
+	prefix      string // of an SQLite file's tables
 	schemaGiven bool
 	connections int // of a PostgreSQL pool whose size the URL does not say; 0 is the size for an engine
 	logSQL      sqlLog
@@ -38,9 +42,10 @@ func (f *databaseFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringVar(&f.url, "db", defaultFile, "the database: an SQLite file, or PostgreSQL by URL or key=value")
 	flags.StringVar(&f.schema, "schema", "stint", "the schema within a PostgreSQL database")
+	flags.StringVar(&f.prefix, "prefix", defaultPrefix, "what the names of the tables in an SQLite file begin with")
 	flags.Var(sqlLogs.in(&f.logSQL), "log-sql", "log every statement with its time, or with --log-sql=50ms those that took as long (default none)")
 	flags.Lookup("log-sql").NoOptDefVal = everyStatement
-	elsewhere(flags, "", "db", "schema", "log-sql")
+	elsewhere(flags, "", "db", "schema", "prefix", "log-sql")
 }
 
 // fullStore is everything that a command may ask of a database. Its value may have
@@ -129,6 +134,9 @@ func (f databaseFlags) check() error {
 		if _, err := pgconn.ParseConfig(f.url); err != nil {
 			return settingf("db", "%w", err)
 		}
+		if f.prefix != defaultPrefix && f.prefix != "" {
+			return usagef("--prefix is for SQLite, and this is %s", f.place())
+		}
 		return nil
 	}
 	switch {
@@ -192,7 +200,7 @@ func (a *app) openSchema(ctx context.Context, how access, f databaseFlags) (*dat
 	}
 	s, err := sqlite.Open(ctx, f.url, sqlite.Config{
 		Upgrade: how == creating, NoInstall: !mayCreate, SkipCheck: how >= migrating, ReadOnly: how == looking || how == examining,
-		OnQuery: a.onQuery(),
+		OnQuery: a.onQuery(), Prefix: f.prefix,
 	})
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,9 +23,12 @@ Show prints engines with the jobs that each holds: those that it runs, and those
 took and has not begun. stint engines bury frees the jobs of an engine that is dead or
 stuck, and they run again elsewhere; cancel those before that must not run again.`
 
-const enginesMetricsLong = `Metrics shows what engines have counted since they were started, as they stored it last:
+const enginesMetricsHelp = `metrics [INSTANCE]: Show what engines counted
+
+Metrics shows what engines have counted since they were started, as they stored it last:
 every 15 seconds, or as often as --metrics-every says, and when they stop. The metrics of
-an engine that has left are deleted after five days. --json has all of them.`
+an engine that has left are deleted after five days. With a name, it shows that engine
+only. --json has all figures.`
 
 const enginesDrainHelp = `drain TOKEN|INSTANCE...: Let engines end their jobs and leave
 
@@ -50,21 +54,18 @@ func (a *app) enginesCommand() *cobra.Command {
 		}
 		return err
 	}
-	metrics := lists(a, enginesMetricsLong, ops.ListEngineMetrics, a.listMetrics)
-	metrics.Use, metrics.Aliases, metrics.Short = "metrics", nil, "Show what engines counted"
 	return a.group(page("engines|engine: List and show engines, drain and bury them"),
 		lists(a, `List shows the engines that have joined and not left, dead ones until they are buried.
 The column jobs counts the jobs that an engine has claimed and that have not ended;
 stint engines show lists them.`, ops.ListEngines, a.listEngines),
 		a.withJSON(onEngines(a, page(enginesShowHelp), looking, ops.ShowEngine, engineToken, show)),
-		metrics,
+		a.asks(page(enginesMetricsHelp), a.metricsOf),
 		onEngines(a, page(enginesDrainHelp), changing, ops.DrainEngine, engineToken, nil),
 		onEngines(a, page(enginesBuryHelp), changing, ops.BuryEngine, func(t ops.EngineToken) ops.EngineWhy { return ops.EngineWhy{EngineToken: t} }, nil),
 	)
 }
 
-func (a *app) listEngines(engines []ops.Engine) {
-	now := time.Now()
+func (a *app) listEngines(engines []ops.Engine, now time.Time) {
 	printTable(a, engines, "no engines", row{"token", "instance", "host", "pid", "slots", "jobs", "queues", "joined", "last beat", ""}, func(e ops.Engine) row {
 		return row{e.Token, e.Instance, e.Host, e.PID, e.Slots, e.Holding, cmp.Or(strings.Join(e.Queues, ","), "*"), words.Ago(e.Joined, now), words.Ago(e.Beat, now), special(e.State)}
 	})
@@ -115,8 +116,19 @@ func (a *app) showEngine(e ops.ShownEngine, now time.Time) {
 	})
 }
 
-func (a *app) listMetrics(all []report.Metrics) {
-	now := time.Now()
+// metricsOf answers with what the engine of a name counted, or all without one.
+func (a *app) metricsOf(ctx context.Context, db *database, names []string) (any, shower, error) {
+	all, err := ops.ListEngineMetrics.Call(ctx, db, ops.None{})
+	if err == nil && len(names) > 0 {
+		all = slices.DeleteFunc(all, func(m report.Metrics) bool { return m.Instance != names[0] })
+		if len(all) == 0 {
+			err = withHint(fmt.Errorf("no engine of the name %q has written its metrics", names[0]), "stint engines metrics shows all that have")
+		}
+	}
+	return all, func(now time.Time) { a.listMetrics(all, now) }, err
+}
+
+func (a *app) listMetrics(all []report.Metrics, now time.Time) {
 	head := row{"instance", "since", "written", "claimed", "claims", "running", "run", "succeeded", "failed", "cancelled", "returned", "working", "flushes", "retries"}
 	printTable(a, all, "no engine has written its metrics", head, func(m report.Metrics) row {
 		c, w := m.Claimer, m.Workers

@@ -25,7 +25,8 @@ Enqueue stores one job and prints its id. The arguments are one JSON value,
 
 An engine must have declared the kind at some time, so that a misspelt name does not
 wait for ever; --force enqueues it anyway. On a local SQLite file the built-in kinds
-sh, http and steps are always known.
+sh, http and steps are always known. Arguments that these can never perform are
+refused, unless --force is given.
 
 A job of the kind steps is a list of sh and http jobs that run one after the other,
 in one job. Each gets the result of the one before: sh on standard input, unless it
@@ -105,7 +106,7 @@ func (a *app) accept(ctx context.Context, kind string, args json.RawMessage, for
 		return hintInput(err)
 	}
 	if !force {
-		if err := checkSteps(kind, args); err != nil {
+		if err := checkArgs(kind, args); err != nil {
 			return err
 		}
 	}

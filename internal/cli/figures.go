@@ -48,9 +48,9 @@ func (f *analyticsFlags) add(flags *pflag.FlagSet) {
 }
 
 // analyzes makes a command that asks about the jobs that the flags of analytics choose.
-func (a *app) analyzes(cmd *cobra.Command, ask func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error)) *cobra.Command {
+func (a *app) analyzes(cmd *cobra.Command, ask func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, shower, error)) *cobra.Command {
 	var flags analyticsFlags
-	cmd = a.asks(cmd, func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+	cmd = a.asks(cmd, func(ctx context.Context, db *database, _ []string) (any, shower, error) {
 		now, err := db.now(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -62,9 +62,9 @@ func (a *app) analyzes(cmd *cobra.Command, ask func(ctx context.Context, db *dat
 }
 
 func (a *app) analyticsCommand() *cobra.Command {
-	cmd := a.analyzes(page(analyticsHelp), func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
+	cmd := a.analyzes(page(analyticsHelp), func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, shower, error) {
 		figures, err := db.Analyze(ctx, filter)
-		return figures, func() { a.showAnalytics(figures) }, err
+		return figures, func(time.Time) { a.showAnalytics(figures) }, err
 	})
 	cmd.AddCommand(a.kindAnalyticsCommand(), a.dueCommand(), a.delayedCommand(), a.slowCommand(), a.attemptsCommand(), a.countsCommand())
 	return cmd
@@ -97,9 +97,9 @@ func (a *app) dueCommand() *cobra.Command {
 		by    string
 		limit int
 	)
-	cmd := a.analyzes(page(dueHelp), func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
+	cmd := a.analyzes(page(dueHelp), func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, shower, error) {
 		groups, err := db.DueBy(ctx, report.Field(by), filter, limit)
-		return groups, func() {
+		return groups, func(time.Time) {
 			printTable(a, groups, "nothing is due", row{by, "jobs"}, func(g report.DueGroup) row {
 				if g.Value == nil {
 					return row{"-", g.Jobs}
@@ -120,9 +120,9 @@ Kinds shows for each kind how many attempts ended in the last minute, how late t
 started, and how long they took. Kinds without such attempts are left out; stint stats
 shows a longer time.
 
-`+timesHelp), func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, func(), error) {
+`+timesHelp), func(ctx context.Context, db *database, filter report.AnalyticsFilter) (any, shower, error) {
 		kinds, err := db.AnalyzeKinds(ctx, filter)
-		return kinds, func() {
+		return kinds, func(time.Time) {
 			printTable(a, kinds, "nothing ended in the last minute", row{"kind", "attempts", "late by 50%", "95%", "99%", "took 50%", "95%", "99%"}, func(k report.KindAnalytics) row {
 				late, took := k.Latency, k.Execution
 				return row{k.Kind, k.Ended, late.P50, late.P95, late.P99, took.P50, took.P95, took.P99}
@@ -134,7 +134,7 @@ shows a longer time.
 // finds makes a command that lists the jobs that fit a filter.
 func (a *app) finds(help string, filter func(f *store.Filter, now time.Time)) *cobra.Command {
 	limit := 0
-	cmd := a.analyzes(page(help), func(ctx context.Context, db *database, f report.AnalyticsFilter) (any, func(), error) {
+	cmd := a.analyzes(page(help), func(ctx context.Context, db *database, f report.AnalyticsFilter) (any, shower, error) {
 		now, err := db.now(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -175,9 +175,9 @@ func (a *app) attemptsCommand() *cobra.Command {
 }
 
 func (a *app) countsCommand() *cobra.Command {
-	return a.asks(page("counts: Count all jobs in each state\n\nCounts counts all jobs in each state:\n\n"+statesHelp), func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+	return a.asks(page("counts: Count all jobs in each state\n\nCounts counts all jobs in each state:\n\n"+statesHelp), func(ctx context.Context, db *database, _ []string) (any, shower, error) {
 		counts, err := db.Counts(ctx)
-		return counts, func() {
+		return counts, func(time.Time) {
 			printTable(a, store.States, "", row{"state", "jobs"}, func(s stint.State) row { return row{s, counts[s]} })
 		}, err
 	})
@@ -206,7 +206,7 @@ func (a *app) statsCommand() *cobra.Command {
 
 		hourly, minutely bool
 	)
-	cmd := a.asks(page(statsHelp), func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+	cmd := a.asks(page(statsHelp), func(ctx context.Context, db *database, _ []string) (any, shower, error) {
 		now, err := db.now(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -219,7 +219,7 @@ func (a *app) statsCommand() *cobra.Command {
 			return nil, nil, err
 		}
 		kinds, err := ops.Stats.Call(ctx, db, in)
-		return kinds, func() { a.showStats(kinds, filter.Every) }, err
+		return kinds, func(now time.Time) { a.showStats(kinds, filter.Every, now) }, err
 	}, func(*cobra.Command, []string) error {
 		switch {
 		case hourly && minutely:
@@ -241,12 +241,11 @@ func (a *app) statsCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) showStats(kinds []report.KindStats, every time.Duration) {
+func (a *app) showStats(kinds []report.KindStats, every time.Duration, now time.Time) {
 	head := row{"kind", "attempts", "succeeded", "failed", "lost", "last", "mean", "fastest", "longest", "total", "latency", "last ended"}
 	if every != 0 {
 		head = append(row{map[time.Duration]string{time.Hour: "hour", time.Minute: "minute"}[every]}, head...)
 	}
-	now := time.Now()
 	printTable(a, kinds, "no attempts", head, func(k report.KindStats) row {
 		latency := k.Waited / time.Duration(max(1, k.Took.Count))
 		cells := row{k.Kind, k.Attempts, k.Succeeded(), k.Failed(), k.Outcomes[stint.OutcomeLost], k.Took.Last, k.Took.Mean(), k.Took.Fastest, k.Took.Longest, k.Took.Total,

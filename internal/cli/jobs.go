@@ -85,7 +85,7 @@ func (a *app) jobsListCommand() *cobra.Command {
 		before  stint.ID
 		ids     bool
 	)
-	cmd := a.asks(page(jobsListHelp), func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+	cmd := a.asks(page(jobsListHelp), func(ctx context.Context, db *database, _ []string) (any, shower, error) {
 		filter, err := filters.chosen(ctx, db)
 		if err != nil {
 			return nil, nil, err
@@ -93,7 +93,7 @@ func (a *app) jobsListCommand() *cobra.Command {
 		filter.Before, filter.Limit = before, limit
 		if ids {
 			found, err := db.Find(ctx, filter)
-			return found, func() {
+			return found, func(time.Time) {
 				for _, id := range found {
 					fmt.Fprintln(a.out, id)
 				}
@@ -111,17 +111,16 @@ func (a *app) jobsListCommand() *cobra.Command {
 }
 
 // findJobs answers with the jobs that fit a filter.
-func (a *app) findJobs(ctx context.Context, db *database, filter store.Filter) (any, func(), error) {
+func (a *app) findJobs(ctx context.Context, db *database, filter store.Filter) (any, shower, error) {
 	jobs, err := db.Jobs(ctx, filter)
 	if err != nil || a.json {
 		return jobs, nil, err
 	}
 	engines, err := view.CrewFor(ctx, db, jobs...)
-	return jobs, func() { a.listJobs(jobs, engines, filter) }, err
+	return jobs, func(now time.Time) { a.listJobs(jobs, engines, filter, now) }, err
 }
 
-func (a *app) listJobs(jobs []stint.JobInfo, engines view.Crew, filter store.Filter) {
-	now := time.Now()
+func (a *app) listJobs(jobs []stint.JobInfo, engines view.Crew, filter store.Filter, now time.Time) {
 	columns := row{"id", "state", "kind", "queue", "attempt", "created", "detail", "tags"}
 	described := slices.ContainsFunc(jobs, func(j stint.JobInfo) bool { return j.Description() != "" })
 	if described {
@@ -152,13 +151,13 @@ and for each attempt when and where it ran, how it ended, its result and its err
 
 Examples:
   stint jobs show 12
-  stint jobs show 12 --json | jq '.executions[-1].result'`), func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+  stint jobs show 12 --json | jq '.executions[-1].result'`), func(ctx context.Context, db *database, _ []string) (any, shower, error) {
 		shown, err := ops.ShowJob.Call(ctx, db, ops.ShowInput{ID: int64(id)})
 		if err != nil || a.json {
 			return shown, nil, err
 		}
 		engines, err := view.CrewFor(ctx, db, *shown.JobInfo)
-		return shown, func() { a.showJob(shown, engines, time.Now()) }, err
+		return shown, func(now time.Time) { a.showJob(shown, engines, now) }, err
 	}, func(_ *cobra.Command, args []string) (err error) {
 		id, err = jobID(args[0])
 		return err

@@ -331,10 +331,14 @@ func (v verb[A]) tellSelected(ctx context.Context, a *app, db *database, filter 
 	if err != nil {
 		return err
 	}
+	now, err := db.now(ctx)
+	if err != nil {
+		return err
+	}
 	fmt.Fprintf(a.out, "would %s %s\n", v.name, words.Counted(matched, "job"))
 	if matched > 0 {
 		fmt.Fprintln(a.out)
-		a.listJobs(first, engines, store.Filter{}) // which has no further pages
+		a.listJobs(first, engines, store.Filter{}, now) // which has no further pages
 	}
 	if more := matched - len(first); more > 0 {
 		fmt.Fprintf(a.out, "and %s more\n", words.Count(more))

@@ -28,12 +28,11 @@ func (a *app) kindsCommand() *cobra.Command {
 not run now, with the default options of their jobs.`, ops.ListKinds, a.listKinds))
 }
 
-func (a *app) listKinds(kinds []stint.KindInfo) {
+func (a *app) listKinds(kinds []stint.KindInfo, now time.Time) {
 	if len(kinds) == 0 {
 		a.note("no engine ever declared a kind")
 		return
 	}
-	now := time.Now()
 	t := newTable(a.out, "kind", "queue", "priority", "retry", "timeout", "tags", "declared")
 	t.SuppressEmptyColumns() // a list of kinds with few defaults fits 80 columns
 	for _, k := range kinds {
@@ -53,6 +52,7 @@ func (a *app) listKinds(kinds []stint.KindInfo) {
 type builtinKind struct {
 	declaration stint.KindInfo
 	handler     func(o kindOptions) stint.Handler
+	check       func(args json.RawMessage) error        // what can never be right
 	step        func(h stint.Handler) stepjob.Operation // the kind as a step; nil for none
 }
 
@@ -66,9 +66,9 @@ type builtinKinds []builtinKind
 
 // builtin lists the kinds by name.
 var builtin = builtinKinds{
-	{httpjob.Kind.Declaration(), func(o kindOptions) stint.Handler { return httpjob.Handler(httpjob.Config{AllowPrivate: o.private}) }, httpStep},
-	{shelljob.Kind.Declaration(), func(kindOptions) stint.Handler { return shelljob.Handler(shelljob.Config{}) }, shStep},
-	{stepjob.Kind.Declaration(), func(o kindOptions) stint.Handler { return stepjob.Handler(o.steps) }, nil},
+	{httpjob.Kind.Declaration(), func(o kindOptions) stint.Handler { return httpjob.Handler(httpjob.Config{AllowPrivate: o.private}) }, strictly[httpjob.Args], httpStep},
+	{shelljob.Kind.Declaration(), func(kindOptions) stint.Handler { return shelljob.Handler(shelljob.Config{}) }, strictly[shelljob.Args], shStep},
+	{stepjob.Kind.Declaration(), func(o kindOptions) stint.Handler { return stepjob.Handler(o.steps) }, strictly[stepjob.Args], nil},
 }
 
 func (b builtinKinds) names() []string {
@@ -145,10 +145,7 @@ func httpStep(h stint.Handler) stepjob.Operation {
 // step before into them.
 func kindStep[A jobs.Checked](h stint.Handler, feed func(args *A, previous json.RawMessage)) stepjob.Operation {
 	return stepjob.Operation{
-		Check: func(raw json.RawMessage) error {
-			_, err := jobs.Decode[A](raw)
-			return err
-		},
+		Check: strictly[A],
 		Run: func(ctx context.Context, in stepjob.Input) (json.RawMessage, error) {
 			args, err := jobs.Decode[A](in.Args)
 			if err != nil {
@@ -165,20 +162,37 @@ func kindStep[A jobs.Checked](h stint.Handler, feed func(args *A, previous json.
 	}
 }
 
-// checkSteps finds steps that no engine of this program can do, before anything is opened.
-func checkSteps(kind string, raw json.RawMessage) error {
-	if kind != stepjob.Kind.Declaration().Name {
-		return nil
+// strictly checks arguments as the handler of a built-in kind does.
+func strictly[A jobs.Checked](raw json.RawMessage) error {
+	_, err := jobs.Decode[A](raw)
+	return err
+}
+
+// check finds in the arguments of a built-in kind what can never be right, before they
+// are stored.
+func (b builtinKinds) check(kind string, raw json.RawMessage) error {
+	for _, k := range b {
+		if k.declaration.Name == kind {
+			if raw == nil {
+				raw = json.RawMessage("{}")
+			}
+			return k.check(raw)
+		}
 	}
-	if raw == nil {
-		raw = json.RawMessage("{}")
-	}
-	args, err := jobs.Decode[stepjob.Args](raw)
-	if err == nil {
-		err = builtin.operations(builtin.names(), kindOptions{}).Check(args)
+	return nil
+}
+
+// checkArgs is check, with steps that no engine of this program can do.
+func checkArgs(kind string, raw json.RawMessage) error {
+	err := builtin.check(kind, raw)
+	if err == nil && kind == stepjob.Kind.Declaration().Name {
+		var args stepjob.Args
+		if args, err = jobs.Decode[stepjob.Args](raw); err == nil {
+			err = builtin.operations(builtin.names(), kindOptions{}).Check(args)
+		}
 	}
 	if err != nil {
-		return withHint(err, "engines of your own programs may know other steps: --force enqueues it anyway")
+		return withHint(err, "engines of your own programs may have this kind with other arguments or steps: --force enqueues it anyway")
 	}
 	return nil
 }

@@ -37,8 +37,7 @@ func (a *app) leasesCommand() *cobra.Command {
 		lists(a, "", ops.ListLeases, a.listLeases), release)
 }
 
-func (a *app) listLeases(leases []store.Lease) {
-	now := time.Now()
+func (a *app) listLeases(leases []store.Lease, now time.Time) {
 	printTable(a, leases, "no leases: no engine has run yet", row{"lease", "instance", "host", "token", "acquired", "renewed", "expires", ""}, func(l store.Lease) row {
 		taken := ""
 		if d := l.Deposed; d.Engine != 0 {

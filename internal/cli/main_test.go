@@ -175,7 +175,7 @@ func program() {
 				}
 				return nil, err
 			}
-		}, nil})
+		}, func(json.RawMessage) error { return nil }, nil})
 	}
 	os.Exit(Main())
 }

@@ -16,16 +16,20 @@ import (
 )
 
 // lists makes a command that lists something, as a table or as JSON.
-func lists[T any](a *app, long string, op *ops.Op[ops.None, []T], show func([]T)) *cobra.Command {
-	return a.asks(page("list|ls: "+op.Summary+"\n\n"+long), func(ctx context.Context, db *database, _ []string) (any, func(), error) {
+func lists[T any](a *app, long string, op *ops.Op[ops.None, []T], show func([]T, time.Time)) *cobra.Command {
+	return a.asks(page("list|ls: "+op.Summary+"\n\n"+long), func(ctx context.Context, db *database, _ []string) (any, shower, error) {
 		all, err := op.Call(ctx, db, ops.None{})
-		return all, func() { show(all) }, err
+		return all, func(now time.Time) { show(all, now) }, err
 	})
 }
 
-// question asks the database something. It returns the answer for --json, and a function
-// that prints it for people.
-type question func(ctx context.Context, db *database, args []string) (answer any, show func(), err error)
+// question asks the database something. It returns the answer for --json, and what
+// prints it for people.
+type question func(ctx context.Context, db *database, args []string) (answer any, show shower, err error)
+
+// shower prints an answer for people. How long ago something was is counted by the
+// clock of the database, as pages do, and not by that of this machine.
+type shower func(now time.Time)
 
 // asks makes a command that asks a question and changes nothing. The checks find mistakes
 // in its flags and arguments before the database is opened.
@@ -44,8 +48,11 @@ func (a *app) asks(cmd *cobra.Command, ask question, checks ...func(cmd *cobra.C
 			case a.json:
 				return a.printJSON(answer)
 			}
-			show()
-			return nil
+			now, err := db.now(ctx)
+			if err == nil {
+				show(now)
+			}
+			return err
 		})(ctx, cmd, args)
 	}))
 }

@@ -193,7 +193,7 @@ func waysToSay(t *testing.T, s storetest.Store, url, name, text string, p retry.
 	said(sql(`select stint.enqueue($1, retry => $2)`, name, canonical))("JSON in SQL")
 	said(sql(`select stint.enqueue($1)`, name))("the kind in SQL")
 	if text != "" {
-		said(sql(`select stint.enqueue($1, retry => to_jsonb($2::text))`, name, text))("text in SQL")
+		said(sql(`select stint.enqueue($1, retry => $2)`, name, text))("text in SQL")
 	}
 	return ways
 }

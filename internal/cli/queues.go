@@ -34,7 +34,7 @@ job that there is, so on a long history it takes a while.`, ops.ListQueues, a.li
 	)
 }
 
-func (a *app) listQueues(queues []store.QueueInfo) {
+func (a *app) listQueues(queues []store.QueueInfo, now time.Time) {
 	head := row{"queue"}
 	var shown []stint.State
 	for _, state := range store.States {
@@ -42,7 +42,6 @@ func (a *app) listQueues(queues []store.QueueInfo) {
 			head, shown = append(head, string(state)), append(shown, state)
 		}
 	}
-	now := time.Now()
 	printTable(a, queues, "no queues", append(head, "paused"), func(q store.QueueInfo) row {
 		cells := row{q.Name}
 		for _, state := range shown {

@@ -69,8 +69,7 @@ schedule that no program or file declares any more stays until it is removed.`, 
 	)
 }
 
-func (a *app) listSchedules(schedules []store.ScheduleInfo) {
-	now := time.Now()
+func (a *app) listSchedules(schedules []store.ScheduleInfo, now time.Time) {
 	printTable(a, schedules, "no schedules", row{"schedule", "when", "kind", "next", "fired", "state", "declared"}, func(s store.ScheduleInfo) row {
 		kind := "?"
 		if s.Problem == nil {
@@ -113,11 +112,11 @@ func declaredInWords(s *store.ScheduleInfo, now time.Time) string {
 	return text
 }
 
-func (a *app) scheduleShown(ctx context.Context, db *database, args []string) (any, func(), error) {
+func (a *app) scheduleShown(ctx context.Context, db *database, args []string) (any, shower, error) {
 	shown, err := ops.ShowSchedule.Call(ctx, db, scheduleName(args[0]))
-	return shown, func() {
+	return shown, func(now time.Time) {
 		shown := shown.Shown()
-		a.showSchedule(shown.Schedule, time.Now())
+		a.showSchedule(shown.Schedule, now)
 		a.showUpcoming(shown.Schedule, shown.Upcoming, shown.Problem)
 		a.showMade(shown.Jobs)
 	}, hintName(err)

@@ -149,7 +149,11 @@ func (a *app) addSchedule(ctx context.Context, db *database, s stint.Schedule) e
 	if isNew {
 		changed = ""
 	}
-	next := "next " + nextInWords(info, time.Now())
+	now, err := db.now(ctx)
+	if err != nil {
+		return err
+	}
+	next := "next " + nextInWords(info, now)
 	if info.State() == "ended" {
 		next = "which never fires: no occurrence is left before " + moment(info.NotAfter)
 		if info.NotAfter.IsZero() {
@@ -218,7 +222,7 @@ func readSchedule(e entry) (f fileSchedule, err error) {
 		err = f.schedule.Check(stint.Limits{})
 	}
 	if err == nil {
-		err = checkSteps(kind, f.args)
+		err = checkArgs(kind, f.args)
 	}
 	return f, e.misplaced(err)
 }

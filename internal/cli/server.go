@@ -59,7 +59,7 @@ func (a *app) choosePlace(cmd *cobra.Command) error {
 	case db.rank == server.rank:
 		return withHint(usagef("%s and %s exclude each other", server.from, db.from), "a server has a database of its own; a flag wins over the environment")
 	}
-	for _, name := range []string{"schema", "log-sql"} {
+	for _, name := range []string{"schema", "prefix", "log-sql"} {
 		if cmd.Flags().Changed(name) {
 			return settingf(name, "it is about a database, and %s names a server", server.from)
 		}

@@ -4,6 +4,7 @@ package words
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 	"unicode"
@@ -38,11 +39,20 @@ func Ago(t, now time.Time) string {
 	}
 	switch d := now.Sub(t); {
 	case d >= time.Second:
-		return Rough(d) + " ago"
+		return Between(t, now) + " ago"
 	case d <= -time.Second:
-		return "in " + Rough(-d)
+		return "in " + Between(now, t)
 	}
 	return "now"
+}
+
+// Between says how long it is from one instant to a later one, roughly. A
+// [time.Duration] ends after 292 years, so more than that is counted in days.
+func Between(from, to time.Time) string {
+	if d := to.Sub(from); d < math.MaxInt64 {
+		return Rough(d)
+	}
+	return fmt.Sprintf("%dd", (to.Unix()-from.Unix())/(24*60*60))
 }
 
 // Rough is a duration in its two largest units at most.

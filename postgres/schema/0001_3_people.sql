@@ -104,6 +104,45 @@ comment on column stint.jobs.begun      is 'whether an engine has announced that
 comment on column stint.jobs.correlation is 'what it shares with the jobs that it comes from and that come from it';
 comment on column stint.jobs.faulty     is 'whether it failed so often that people should look';
 
+-- One row per attempt that ended, as people read it: what engines write of it is in
+-- stint.executions. Two arms, so that the attempts of one job are found by a key: its
+-- first entry's under its id, the others by an index. Times are null where no attempt
+-- began, and of one that was lost with its engine, since only the moment at which
+-- that became known is stored.
+create view stint.attempts as
+select x.pos as job, x.attempt, e.kind::text, e.queue::text, stint.outcome_name(x.outcome) as outcome, x.final, x.reason,
+       case when x.slot > 0 then x.started end as started, x.finished,
+       case when x.slot > 0 then x.finished - x.started end as took,
+       case when x.slot > 0 then greatest(interval '0', x.started - coalesce(e.due, e.created)) end as waited,
+       h.instance, h.host, h.pid, nullif(x.slot, 0) as slot, x.error, x.result, x.pos
+from stint.executions x join stint.entries e on e.pos = x.pos left join stint.engine_history h on h.token = x.engine
+where x.job is null
+union all
+select x.job as job, x.attempt, e.kind::text, e.queue::text, stint.outcome_name(x.outcome) as outcome, x.final, x.reason,
+       case when x.slot > 0 then x.started end as started, x.finished,
+       case when x.slot > 0 then x.finished - x.started end as took,
+       case when x.slot > 0 then greatest(interval '0', x.started - coalesce(e.due, e.created)) end as waited,
+       h.instance, h.host, h.pid, nullif(x.slot, 0) as slot, x.error, x.result, x.pos
+from stint.executions x join stint.entries e on e.pos = x.pos left join stint.engine_history h on h.token = x.engine
+where x.job is not null;
+comment on column stint.attempts.job      is 'the job''s id';
+comment on column stint.attempts.attempt  is 'its number, from 1; what was returned has the number of the one that came in its place';
+comment on column stint.attempts.queue    is 'where it was';
+comment on column stint.attempts.outcome  is 'completed, failed, snoozed, returned, lost, cancelled or expired';
+comment on column stint.attempts.final    is 'whether the job ended with it';
+comment on column stint.attempts.reason   is 'why it ended so, where that is said';
+comment on column stint.attempts.started  is 'when it began; null when it did not, or was lost';
+comment on column stint.attempts.finished is 'when it ended, or was found to be lost';
+comment on column stint.attempts.took     is 'from its start to its end';
+comment on column stint.attempts.waited   is 'from when it was due to its start';
+comment on column stint.attempts.instance is 'the engine that had it; null for none, and of an engine that is no longer remembered';
+comment on column stint.attempts.host     is 'the machine of that engine';
+comment on column stint.attempts.pid      is 'its process';
+comment on column stint.attempts.slot     is 'which of the engine''s slots; null when it did not begin, or was lost';
+comment on column stint.attempts.error    is 'what went wrong: class, message and stack';
+comment on column stint.attempts.result   is 'what the handler returned';
+comment on column stint.attempts.pos      is 'of its entry in the log: later attempts of a job have higher ones';
+
 -- What is wrong with a retry policy, null when nothing is. A policy that the
 -- program could not read would be the default one without a word, so this is
 -- as strict, but for the sizes and the order of durations.
@@ -203,8 +242,9 @@ $$;
 --   select stint.enqueue('send_invoice', '{"customer": 42}', delay => '1 hour');
 --
 -- What is left out is what an engine declared for the kind. A job that has not
--- begun by start_by, or within so long after it is due, expires. The answer is the
--- job's id; of a repetition under an idempotency key the first job's, with a
+-- begun by start_by, or within so long after it is due, expires. A retry policy is a
+-- text as on the command line, fixed:2:10s, or its JSON. The answer is the job's
+-- id; of a repetition under an idempotency key the first job's, with a
 -- notice that says so. Another kind or other arguments under that key are an
 -- error (ST005). Two transactions that take the same two keys crosswise wait for
 -- each other until the server ends one with an error. Engines are woken when the transaction commits; quiet leaves them
@@ -213,7 +253,7 @@ $$;
 -- rights: a role that may call only this can enqueue, and reads and changes nothing.
 create function stint.enqueue(
   kind text, args jsonb default '{}', queue text default null, priority integer default null,
-  run_at timestamptz default null, delay interval default null, retry jsonb default null,
+  run_at timestamptz default null, delay interval default null, retry text default null,
   timeout interval default null, tags text[] default null, urn text default null,
   source text default null, metadata jsonb default null, quiet boolean default false,
   idempotency_key text default null, correlation text default null,
@@ -235,6 +275,7 @@ declare
   t      bigint;
   labels text[];
   policy bigint;
+  wanted jsonb;
   first  record;
   -- A list of jobs reads the JSON of all of them, and readers have bounds. What is short is not deep.
   deep   constant jsonpath := 'strict $.**{200} ? (@.type() == "array" || @.type() == "object")';
@@ -243,6 +284,7 @@ begin
   q := coalesce(enqueue.queue, k.queue, 'default');
   p := coalesce(enqueue.priority, k.priority, 0);
   t := coalesce(ceil(extract(epoch from enqueue.timeout) * 1000)::bigint, k.timeout);
+  wanted := case when enqueue.retry ~ '^\s*([{["]|null\s*$)' then nullif(enqueue.retry::jsonb, 'null') else to_jsonb(enqueue.retry) end;
   select array_agg(distinct l order by l) into labels from unnest(k.tags || enqueue.tags) as l;
   foreach name in array array[enqueue.kind, q, coalesce(enqueue.urn, 'urn'), coalesce(enqueue.source, 'source'), coalesce(enqueue.description, 'description'),
                            coalesce(enqueue.idempotency_key, 'key'), coalesce(enqueue.correlation, 'correlation')] || labels loop
@@ -260,6 +302,8 @@ begin
     raise exception 'stint.enqueue: priority % is outside -100 to 100', p using errcode = '22023';
   elsif enqueue.run_at is not null and enqueue.delay is not null then
     raise exception 'stint.enqueue: a job has run_at or delay, not both' using errcode = '22023';
+  elsif enqueue.delay < interval '0' then
+    raise exception 'stint.enqueue: delay: % is negative', enqueue.delay using errcode = '22023';
   elsif at > timestamptz '9000-01-01 00:00:00+00' then -- infinity as well
     raise exception 'stint.enqueue: % is too late for a job to wait for', at using errcode = '22023';
   elsif enqueue.start_by is not null and enqueue.start_within is not null then
@@ -282,9 +326,9 @@ begin
     raise exception 'stint.enqueue: metadata of % bytes is more than 65536', octet_length(enqueue.metadata::text) using errcode = '22023';
   elsif octet_length(enqueue.metadata::text) > 400 and jsonb_path_exists(enqueue.metadata, deep) then
     raise exception 'stint.enqueue: metadata is nested more than 200 deep' using errcode = '22023';
-  elsif jsonb_typeof(enqueue.retry) <> 'null' and stint.policy_problem(enqueue.retry) is not null then
-    raise exception 'stint.enqueue: % is no retry policy: %', enqueue.retry, stint.policy_problem(enqueue.retry) using errcode = '22023',
-      hint = 'It is a JSON object such as {"policy": "fixed", "retries": 2, "wait": "10s"}, or a JSON string such as "fixed:2:10s".';
+  elsif wanted is not null and stint.policy_problem(wanted) is not null then
+    raise exception 'stint.enqueue: % is no retry policy: %', enqueue.retry, stint.policy_problem(wanted) using errcode = '22023',
+      hint = 'It is a text such as fixed:2:10s, as on the command line, or a JSON object such as {"policy": "fixed", "retries": 2, "wait": "10s"}.';
   elsif cardinality(labels) > 50 then
     raise exception 'stint.enqueue: % tags are more than 50', cardinality(labels) using errcode = '22023';
   end if;
@@ -301,7 +345,7 @@ begin
       return first.job;
     end if;
   end if;
-  k.retry := coalesce(nullif(enqueue.retry, 'null'), k.retry);
+  k.retry := coalesce(wanted, k.retry);
   select s.id into policy from stint.policies s where s.body = k.retry limit 1;
 
   if at <= clock then
@@ -330,7 +374,7 @@ comment on function stint.enqueue is 'Enqueue one job; it exists if and when the
 -- Pause a queue from any language: nothing of it is begun from the moment that
 -- the transaction commits. The answer is whether it was not paused before.
 create function stint.pause(queue text, by text default session_user, why text default null) returns boolean language plpgsql
-set search_path = pg_catalog, pg_temp
+set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $$
 begin
   if pause.queue is null or pause.queue in ('', '*') or octet_length(pause.queue) > 255

@@ -72,7 +72,7 @@ cross join lateral (select * from stint.entries e where e.pos = p.pos offset 0) 
 -- their own, only the moment at which that became known. What a clock that was
 -- set makes negative counts as 0. (Version 13 stores an extract as date_part, and
 -- what is installed is to read alike on all of them.)
-create view stint.attempts as
+create view stint.timings as
 select x.pos, coalesce(x.job, x.pos) as job, e.kind::text, e.queue::text, x.attempt, x.outcome, x.slot > 0 as ran, x.started, x.finished,
        case when x.slot > 0 then (date_part('epoch', x.finished - x.started) * 1000000)::bigint end as took, -- microseconds
        case when x.slot > 0 then greatest(0, (date_part('epoch', x.started - coalesce(e.due, e.created)) * 1000000)::bigint) end as waited
@@ -82,9 +82,9 @@ where x.slot > 0 or x.outcome = 5;
 
 comment on column stint.unclaimed.contents is 'the entry with the job''s contents';
 comment on column stint.claimed.zombie     is 'whether its engine is dead';
-comment on column stint.attempts.ran       is 'whether it was not lost with its engine';
-comment on column stint.attempts.took      is 'from its start to its end, in microseconds; null when it was lost';
-comment on column stint.attempts.waited    is 'from when it was due to its start, in microseconds; null when it was lost';
+comment on column stint.timings.ran        is 'whether it was not lost with its engine';
+comment on column stint.timings.took       is 'from its start to its end, in microseconds; null when it was lost';
+comment on column stint.timings.waited     is 'from when it was due to its start, in microseconds; null when it was lost';
 
 -- How attempts went that ended in the minute before an instant, or the time that is
 -- asked for, those of each kind or all together: how many, how late they started,
@@ -111,7 +111,7 @@ begin
              count(*) as n, sum(a.waited)::bigint / count(*) as waited, sum(a.took)::bigint / count(*) as took,
              percentile_disc('{0.5,0.95,0.99}'::float8[]) within group (order by a.waited) as waits,
              percentile_disc('{0.5,0.95,0.99}'::float8[]) within group (order by a.took) as takes
-      from stint.attempts a
+      from stint.timings a
       where a.finished > moment - attempt_figures.span and a.finished <= moment and a.ran
         and (attempt_figures.queue is null or a.queue = attempt_figures.queue) and (attempt_figures.kind is null or a.kind = attempt_figures.kind)
         and (attempt_figures.tag is null or (select true from stint.job_tags t where t.tag = attempt_figures.tag and t.job = a.job))
@@ -192,7 +192,7 @@ begin
              count(*), count(a.took), coalesce(sum(a.took), 0)::bigint, min(a.took), max(a.took),
              (max(array[(extract(epoch from a.finished) * 1000000)::bigint, a.took]) filter (where a.ran))[2], max(a.finished) filter (where a.ran),
              coalesce(sum(a.waited), 0)::bigint
-      from stint.attempts a where a.finished >= p_from and a.finished < p_to
+      from stint.timings a where a.finished >= p_from and a.finished < p_to
       group by 2, 3, 4, 5;
   else
     return query
@@ -200,7 +200,7 @@ begin
              count(*), count(a.took), coalesce(sum(a.took), 0)::bigint, min(a.took), max(a.took),
              (max(array[(extract(epoch from a.finished) * 1000000)::bigint, a.took]) filter (where a.ran))[2], max(a.finished) filter (where a.ran),
              coalesce(sum(a.waited), 0)::bigint
-      from stint.attempts a where a.pos = any (p_pos) and a.finished >= p_from and a.finished < p_to
+      from stint.timings a where a.pos = any (p_pos) and a.finished >= p_from and a.finished < p_to
       group by 2, 3, 4, 5;
   end if;
 end

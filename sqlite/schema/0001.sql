@@ -433,4 +433,28 @@ union all
     on l.pos = ifnull(x.pos, ifnull((select max(o.pos) from stint_executions o where o.job = e.job), e.job))
   where e.job is not null and (x.final = 1 or x.pos is null);
 
+-- One row per attempt that ended, as people read it, in two arms so that the attempts
+-- of one job are found by a key. Times are null where no attempt began, and of one that
+-- was lost with its engine: only the moment at which that became known is stored.
+create view stint_attempts as
+  select x.pos as job, x.attempt, e.kind, e.queue,
+         case x.outcome when 1 then 'completed' when 2 then 'failed' when 3 then 'snoozed' when 4 then 'returned' when 5 then 'lost'
+           when 6 then 'cancelled' when 7 then 'expired' end as outcome,
+         x.final, x.reason, case when x.slot > 0 then x.started end as started, x.finished,
+         case when x.slot > 0 then x.finished - x.started end as took,
+         case when x.slot > 0 then max(0, x.started - ifnull(e.due, e.created)) end as waited,
+         h.instance, h.host, h.pid, nullif(x.slot, 0) as slot, x.error, x.result, x.pos
+  from stint_executions x join stint_entries e on e.pos = x.pos left join stint_engine_history h on h.token = x.engine
+  where x.job is null
+union all
+  select x.job as job, x.attempt, e.kind, e.queue,
+         case x.outcome when 1 then 'completed' when 2 then 'failed' when 3 then 'snoozed' when 4 then 'returned' when 5 then 'lost'
+           when 6 then 'cancelled' when 7 then 'expired' end as outcome,
+         x.final, x.reason, case when x.slot > 0 then x.started end as started, x.finished,
+         case when x.slot > 0 then x.finished - x.started end as took,
+         case when x.slot > 0 then max(0, x.started - ifnull(e.due, e.created)) end as waited,
+         h.instance, h.host, h.pid, nullif(x.slot, 0) as slot, x.error, x.result, x.pos
+  from stint_executions x join stint_entries e on e.pos = x.pos left join stint_engine_history h on h.token = x.engine
+  where x.job is not null;
+
 insert into stint_meta (one, version, oldest, identity) values (1, 1, 1, random());
