@@ -50,6 +50,10 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 			if x.Final {
 				i.State, i.Reason, i.Attempt = x.Outcome.State(), i.Attempts[len(i.Attempts)-1].Reason, x.Attempt
 				i.Faulty = r.faulty && d.is("shows the ended as faulty")
+				i.Losses = r.entry.Losses
+				if x.Outcome == stint.OutcomeLost && !d.is("leaves out the last loss") {
+					i.Losses++
+				}
 			}
 			continue
 		}

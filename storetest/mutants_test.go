@@ -92,6 +92,7 @@ var mutants = []struct{ fault, group string }{
 	{"recovers with the time to begin by", "Retry"},
 
 	{"forgets what is faulty when it is ready", "Faulty"},
+	{"leaves out the last loss", "Bury"},
 	{"shows the ended as faulty", "Faulty"},
 	{"filters by faulty in vain", "Faulty"},
 	{"finds what was retried", "Retry"},

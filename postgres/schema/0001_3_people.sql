@@ -61,7 +61,8 @@ from (
                and not exists (select from unnest(f.pending_xid, f.pending_pos) p(xid, pos) where p.xid = v.xid and p.pos < v.pos)
               then 'running' when k.job is null then 'available' else 'cancelled' end as state,
          coalesce(w.queue, e.queue, b.queue) as queue, coalesce(w.priority, e.priority, b.priority) as priority,
-         coalesce(w.attempt, e.attempt, b.attempt) as attempt, coalesce(w.losses, e.losses, b.losses) as losses,
+         coalesce(w.attempt, e.attempt, b.attempt) as attempt,
+         (coalesce(w.losses, e.losses, b.losses) + case when w.job is null and v.outcome = 5 then 1 else 0 end)::smallint as losses, -- the last one too
          coalesce(case when w.job is null then case when e.pos is null then x.reason else l.reason end end,
                   case when w.job is not null or v.outcome is null then k.why when v.outcome = 1 then 'done' end) as reason,
          coalesce(w.due, e.due, e.created, b.due, b.created) as due,

@@ -396,7 +396,7 @@ union all
                    when e.pos <= (select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1) then 'running'
                    else 'available' end as text),
          x.pos is null and exists (select 1 from stint_beats b, json_each(b.running) r where r.value = e.pos),
-         e.queue, e.priority, e.args, e.attempt, e.losses,
+         e.queue, e.priority, e.args, e.attempt, cast(e.losses + ifnull(x.outcome = 5, 0) as integer),
          cast(case when x.pos is not null then ifnull(x.reason, case x.outcome when 1 then 'done' when 6 then 'cancelled' end)
                    else ifnull((select c.why from stint_cancellations c where c.job = e.pos), case when k.job is not null then 'cancelled' end) end as text),
          cast(e.created as integer), cast(ifnull(e.due, e.created) as integer),
@@ -415,7 +415,7 @@ union all
                    when e.pos <= (select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1) then 'running'
                    else 'available' end as text),
          x.pos is null and exists (select 1 from stint_beats b, json_each(b.running) r where r.value = e.pos),
-         e.queue, e.priority, b.args, e.attempt, e.losses,
+         e.queue, e.priority, b.args, e.attempt, cast(e.losses + ifnull(x.outcome = 5, 0) as integer),
          cast(case when x.pos is not null then ifnull(x.reason, case x.outcome when 1 then 'done' when 6 then 'cancelled' end)
                    else ifnull((select c.why from stint_cancellations c where c.job = e.job), case when k.job is not null then 'cancelled' end) end as text),
          cast(b.created as integer), cast(ifnull(e.due, e.created) as integer),
