@@ -66,7 +66,7 @@ var cancelRaceTests = []test{
 	{"A job that is cancelled while it is promoted does not run", func(t *T) {
 		t.raceCancel(3*time.Millisecond, func(r *cancelRace) func() error { return r.promote }, stint.CancelledNow)
 	}},
-	{"A job that is cancelled while it is claimed is handed out as cancelled, or asked to stop", func(t *T) {
+	{"A job that is cancelled while it is claimed is asked to stop, or is not handed out", func(t *T) {
 		t.raceCancel(0, func(r *cancelRace) func() error { return r.claim }, stint.CancelledNow, stint.CancelRequested)
 	}},
 	{"A job that is cancelled while it is promoted and claimed is too", func(t *T) {

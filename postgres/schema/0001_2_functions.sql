@@ -641,10 +641,10 @@ begin
   -- In the order of the lanes: in any other, two of these would wait for each other.
   for at in select distinct r.lane from stint.cancelled_ready r where r.job = any (p_jobs) order by 1 loop
     key := at # ('stint.entries'::regclass::oid::bigint << 24); -- as in claim
-    if p_wait then
+    if not p_wait then
+      continue when not pg_try_advisory_xact_lock(key);
+    else
       perform pg_advisory_xact_lock(key);
-    elsif not pg_try_advisory_xact_lock(key) then
-      continue;
     end if;
     held := held || at;
   end loop;
