@@ -16,7 +16,7 @@ import (
 var _ store.Canceller = (*Store)(nil)
 
 // Cancel implements [store.Canceller]. The markers are committed first, by a
-// transaction of their own; only then the jobs are looked for.
+// transaction of their own; only then the jobs are looked for, and ended.
 // Looking in waiting and then in the log would miss one that is just being
 // promoted, had the promoter not seen the marker.
 func (s *Store) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.CancelStatus, error) {

@@ -43,7 +43,7 @@ select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses,
        coalesce(j.reason, case when j.state = 'cancelled' then 'cancelled' end) as reason,
        j.created, j.due,
        -- of a job between two attempts, the last one: looked up for those alone, and only when asked for;
-       -- of one that is cancelled and that no engine came to end yet, its marker, which says what its last execution will
+       -- of one that has a marker only, that marker, which says what its last execution will
        case when j.marked is not null and j.state = 'cancelled' then j.marked when j.again then (select y.started from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.started end as started,
        case when j.marked is not null and j.state = 'cancelled' then j.marked when j.again then (select y.finished from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.finished end as finished, j.tags, j.urn, j.source, c.metadata,
        coalesce(c.retry, (select p.body from stint.policies p where p.id = c.policy)) as retry,
@@ -365,7 +365,8 @@ $$;
 comment on function stint.resume is 'Let the jobs of a paused queue begin again.';
 
 -- Cancel one job from any language: it is not begun any more, or asked to stop
--- if it runs. It counts from the moment that the transaction commits. The
+-- if it runs. It counts from the moment that the transaction commits; what no
+-- engine has ends with the next promotion, within a second where an engine works. The
 -- answer says what the job is now; not found is null.
 create function stint.cancel(job bigint, why text default null) returns text language plpgsql
 set search_path = pg_catalog, pg_temp

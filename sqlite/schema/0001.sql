@@ -28,7 +28,8 @@ create table stint_policies (
 -- has deleted everything: a frontier would then stand before new work.
 --
 -- Lane -1 is one that no engine claims: a job that is not ready yet has its
--- contents there, under its id, and later entries refer to them by body.
+-- contents there, under its id, and later entries refer to them by body. What is
+-- cancelled before an engine claimed it is moved there.
 create table stint_entries (
   pos      integer primary key autoincrement,
   lane     integer not null check (lane >= -1),
@@ -179,8 +180,8 @@ create index stint_waiting_faulty on stint_waiting (job) where faulty is not nul
 
 -- Cancelled jobs that have no final outcome yet. All that moves a
 -- job looks here, so a program in any language cancels one by
--- inserting its id: what waits or is available is cancelled with that, what
--- runs is asked to stop.
+-- inserting its id: what waits or is available is cancelled with that, and ends
+-- with the next promotion; what runs is asked to stop.
 create table stint_cancellations (
   job integer primary key,
   at  integer not null,
