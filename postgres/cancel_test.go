@@ -182,6 +182,9 @@ func TestWhatIsMarkedAloneEndsByAPromotionOrADeletionAndReadsTheSame(t *testing.
 		}
 	}
 	before := shown()
+	if job, err := s.Await(t.Context(), ids[0]); err != nil || job.State != stint.Cancelled {
+		t.Errorf("who awaits it is told %+v, error %v", job, err)
+	}
 	promote := func(limit int) {
 		t.Helper()
 		if p, err := s.Promote(t.Context(), past, limit); err != nil || p.Moved != 0 {

@@ -54,7 +54,7 @@ func TestAMarkerAloneCancelsAJob(t *testing.T) {
 	}
 	before := shown(t, s, ids[1], ids[4])
 	// Promotion ends what no engine has, long before it is due.
-	if p, err := s.Promote(t.Context(), time.Time{}, 10); err != nil || p.Moved != 0 || p.Next <= 0 {
+	if p, err := s.Promote(t.Context(), time.Time{}, 2); err != nil || p.Moved != 0 || p.Next <= 0 {
 		t.Errorf("promoted %+v, error %v", p, err)
 	}
 	if left, err := s.Cancelling(t.Context(), append(ids, 99)); err != nil || !slices.Equal(left, ids[3:4]) {
@@ -103,6 +103,9 @@ func TestWhatIsMarkedAloneEndsByADeletionAndReadsTheSame(t *testing.T) {
 		if job.State != stint.Cancelled || job.Reason != "why" || !job.Started.Equal(at) || !job.Finished.Equal(at) {
 			t.Errorf("job %d shows as %+v", job.ID, job)
 		}
+	}
+	if job, err := s.Await(t.Context(), 2); err != nil || job.State != stint.Cancelled {
+		t.Errorf("who awaits it is told %+v, error %v", job, err)
 	}
 	if got, err := s.Delete(t.Context(), []stint.ID{3, 4}); err != nil || got[3] != store.DeleteNotFinal || got[4] != store.DeletedNow {
 		t.Errorf("deleting answers %v, error %v", got, err)
