@@ -158,14 +158,14 @@ var finishTraps = []trap{
 			got, err = b.s.Cancel(b.Context(), ids, "")
 			answer <- err
 		}()
-		b.must(b.blocked())
+		waits := b.blocked()
 		b.must(tx.Commit(b.Context()))
 		if err := <-answer; err != nil {
 			return err
 		}
 		for i, id := range ids {
 			if want := []stint.CancelStatus{stint.CancelRequested, stint.CancelledNow}[i/2]; got[id] != want {
-				return fmt.Errorf("of %d taken jobs the answers are %v", len(taken), got)
+				return fmt.Errorf("%d were taken, and the answers are %v; %w", len(taken), got, waits)
 			}
 		}
 		if n := len(w.ClaimAll()); n != 0 {
