@@ -94,7 +94,7 @@ comment on column stint.jobs.attempt    is 'the number of the attempt that it is
 comment on column stint.jobs.reason     is 'why it ended, or is to end';
 comment on column stint.jobs.created    is 'when it was enqueued';
 comment on column stint.jobs.due        is 'when it is or was to become ready';
-comment on column stint.jobs.started    is 'when its last attempt that is recorded began; when it was cancelled, if no engine came to end it yet';
+comment on column stint.jobs.started    is 'when its last attempt that is recorded began; when it was cancelled, if it never began';
 comment on column stint.jobs.finished   is 'when that ended, or it was cancelled';
 comment on column stint.jobs.retry      is 'its retry policy; null for the default';
 comment on column stint.jobs.max_losses is 'how many engines may die with it before it fails';
