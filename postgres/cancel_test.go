@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -182,7 +183,9 @@ func TestWhatIsMarkedAloneEndsByAPromotionOrADeletionAndReadsTheSame(t *testing.
 		}
 	}
 	before := shown()
-	if job, err := s.Await(t.Context(), ids[0]); err != nil || job.State != stint.Cancelled {
+	limit, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if job, err := s.Await(limit, ids[0]); err != nil || job.State != stint.Cancelled {
 		t.Errorf("who awaits it is told %+v, error %v", job, err)
 	}
 	promote := func(limit int) {

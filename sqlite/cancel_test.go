@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -104,7 +105,9 @@ func TestWhatIsMarkedAloneEndsByADeletionAndReadsTheSame(t *testing.T) {
 			t.Errorf("job %d shows as %+v", job.ID, job)
 		}
 	}
-	if job, err := s.Await(t.Context(), 2); err != nil || job.State != stint.Cancelled {
+	limit, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if job, err := s.Await(limit, 2); err != nil || job.State != stint.Cancelled {
 		t.Errorf("who awaits it is told %+v, error %v", job, err)
 	}
 	if got, err := s.Delete(t.Context(), []stint.ID{3, 4}); err != nil || got[3] != store.DeleteNotFinal || got[4] != store.DeletedNow {
