@@ -269,8 +269,8 @@ func (s *session) performInline(t *task) *task {
 // here are left to other engines and not counted.
 //
 // Unless told is nil, it is called for each entry after its outcome is recorded; if it returns
-// false, RunReady ends. It is also called for jobs that were cancelled or have expired, with an
-// outcome that has no start. All else is as in [Engine.RunNow]: a handler is announced before it
+// false, RunReady ends. It is also called for jobs that have expired, or are cancelled just as they
+// are claimed, with an outcome that has no start. All else is as in [Engine.RunNow]: a handler is announced before it
 // begins, and the call joins the roster for its own duration, beside the engine's Run if that
 // works, so other engines take over if the process dies.
 //

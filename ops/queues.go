@@ -3,10 +3,14 @@ package ops
 import (
 	"context"
 	"net/http"
+	"slices"
+	"time"
 
+	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/store"
 )
 
 // QueueName is where a queue's name stands.
@@ -38,17 +42,52 @@ var ListPausedQueues = lists(Decl{
 	Name: "queues list-paused", Path: "/paused-queues", Summary: "List the names of the paused queues", Doc: "Which costs next to nothing.",
 }, Store.Paused)
 
+// QueuePaused says what came of pausing a queue.
+type QueuePaused struct {
+	Changed bool `json:"changed"`
+	Unknown bool `json:"unknown,omitempty" doc:"No job, kind, schedule or engine names the queue: its name may be mistyped"`
+}
+
 // PauseQueue lets nothing of a queue begin.
-var PauseQueue = declare(&Op[QueueWhy, Changed]{
+var PauseQueue = declare(&Op[QueueWhy, QueuePaused]{
 	Decl: Decl{
 		Name: "queues pause", Method: http.MethodPost, Path: "/queues/{queue}/pause", Needs: guard.Operator, Summary: "Let nothing of a queue begin",
-		Doc: "What runs goes on. A queue that was paused before stays as it was: `changed` is false.",
+		Doc: "What runs goes on. A queue that was paused before stays as it was: `changed` is false. One that nothing names is paused as well: `unknown` is true.",
 	},
-	do: func(ctx context.Context, l *Local, in *QueueWhy) (Changed, error) {
-		return changed(l.Store.Pause(ctx, in.Queue, l.who(ctx).Name, in.Body.Why))
+	do: func(ctx context.Context, l *Local, in *QueueWhy) (p QueuePaused, err error) {
+		p.Changed, err = l.Store.Pause(ctx, in.Queue, l.who(ctx).Name, in.Body.Why)
+		p.Unknown = err == nil && l.unknownQueue(ctx, in.Queue)
+		return p, err
 	},
-	said: func(in *QueueWhy, c Changed) string { return in.said(c, "is paused", "was paused already") },
+	said: func(in *QueueWhy, p QueuePaused) string {
+		said := in.said(Changed{p.Changed}, "is paused", "was paused already")
+		if p.Unknown {
+			said += "; no job, kind, schedule or engine names it"
+		}
+		return said
+	},
 })
+
+// unknownQueue reports whether nothing names a queue. To find no job may be to go
+// through all of them, so what is not known within a second is not said.
+func (l *Local) unknownQueue(ctx context.Context, queue string) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	kinds, err := l.Store.Kinds(ctx)
+	if err != nil || queue == stint.DefaultQueue || slices.ContainsFunc(kinds, func(k stint.KindInfo) bool { return k.Queue == queue }) {
+		return false
+	}
+	schedules, err := l.Store.Schedules(ctx)
+	if err != nil || slices.ContainsFunc(schedules, func(s store.ScheduleInfo) bool { return s.Job.Queue == queue }) {
+		return false
+	}
+	engines, err := l.Store.Engines(ctx)
+	if err != nil || slices.ContainsFunc(engines, func(e store.EngineInfo) bool { return slices.Contains(e.Queues, queue) }) {
+		return false
+	}
+	jobs, err := l.Store.Find(ctx, store.Filter{Queue: queue, Limit: 1})
+	return err == nil && len(jobs) == 0
+}
 
 // ResumeQueue lets the jobs of a paused queue begin again.
 var ResumeQueue = declare(&Op[QueueName, Changed]{

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,7 +16,7 @@ import (
 var _ store.Canceller = (*Store)(nil)
 
 // Cancel implements [store.Canceller]. The markers are committed first, by a
-// transaction of their own; only then the jobs are looked for.
+// transaction of their own; only then the jobs are looked for, and ended.
 // Looking in waiting and then in the log would miss one that is just being
 // promoted, had the promoter not seen the marker.
 func (s *Store) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.CancelStatus, error) {
@@ -31,13 +32,10 @@ func (s *Store) Cancel(ctx context.Context, ids []stint.ID, why string) (map[sti
 	if err != nil {
 		return fail(err)
 	}
-	for _, id := range sorted {
-		var state string
-		err := s.once(ctx, func(row pgx.Row) error { return row.Scan(&state) }, s.sql.in(`select stint.settle($1)`), id)
-		if err != nil {
+	for some := range slices.Chunk(sorted, settledAtOnce) {
+		if err := s.settle(ctx, some, answers); err != nil {
 			return fail(err)
 		}
-		answers[id] = stint.CancelStatus(state)
 	}
 	for _, id := range sorted {
 		s.waits.Nudge(id)
@@ -46,6 +44,35 @@ func (s *Store) Cancel(ctx context.Context, ids []stint.ID, why string) (map[sti
 		return fail(err)
 	}
 	return answers, nil
+}
+
+// settledAtOnce is how many jobs are ended by one transaction: it holds the locks of
+// their lanes for as long as it takes.
+const settledAtOnce = 200
+
+// settle ends those of the jobs that no engine has, and adds what is to be said of each.
+func (s *Store) settle(ctx context.Context, ids []stint.ID, answers map[stint.ID]stint.CancelStatus) error {
+	for try := 0; len(ids) > 0; try++ {
+		texts, err := retryExplicit(s, func() (texts []*stint.CancelStatus, err error) {
+			err = s.once(ctx, func(row pgx.Row) error { return row.Scan(&texts) }, s.sql.in(`select stint.settle($1)`), ids)
+			return texts, err
+		})
+		if err != nil {
+			return err
+		}
+		var moving []stint.ID
+		for i, id := range ids {
+			// Whoever moves it sees the marker from now on. So there is no second time,
+			// or hardly any.
+			if texts[i] == nil && try < 10 {
+				moving = append(moving, id)
+			} else {
+				answers[id] = cmp.Or(deref(texts[i]), stint.CancelledNow)
+			}
+		}
+		ids = moving
+	}
+	return nil
 }
 
 // Cancelling implements [store.Canceller].

@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -144,4 +146,132 @@ func TestAPromotionTidiesUpTheMarkersOfWhatEndedAndNoOthers(t *testing.T) {
 		t.Errorf("there are markers of %v, want %v", left, ids[2:])
 	}
 	w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, running...)
+}
+
+// What SQL marks alone shows as it will when it has ended. The next promotion ends
+// that, and does not wait for a lane that is being claimed from; a deletion does
+// so at once.
+func TestWhatIsMarkedAloneEndsByAPromotionOrADeletionAndReadsTheSame(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	ids := append(b.enqueue(4), b.enqueue(2, stint.Queue("hops"))...)
+	w := b.join()
+	hops := store.LaneOf("hops", 0, store.PartNormal, "").ID
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartKind}, w.Claim(hops, 2)...)
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}, w.Claim(normal, 1)...)
+	shown := func() (jobs []*stint.JobInfo) {
+		t.Helper()
+		for _, id := range ids {
+			job, err := s.Job(t.Context(), id)
+			must(t, err)
+			if job.State != stint.Cancelled || job.Reason != "why" || !job.Started.Equal(job.Finished) || time.Since(job.Finished) > time.Minute {
+				t.Errorf("job %d shows as %+v", id, job)
+			}
+			jobs = append(jobs, job)
+		}
+		return jobs
+	}
+	left := func(want ...stint.ID) {
+		t.Helper()
+		if got, err := s.Cancelling(t.Context(), ids); err != nil || !slices.Equal(got, want) {
+			t.Errorf("marked are %v, error %v; want %v", got, err, want)
+		}
+	}
+	for _, id := range ids {
+		if got := value[string](t, s.pool, `select stint.cancel($1, 'why')`, id); got != "cancelled" {
+			t.Errorf("job %d is %s", id, got)
+		}
+	}
+	before := shown()
+	limit, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if job, err := s.Await(limit, ids[0]); err != nil || job.State != stint.Cancelled {
+		t.Errorf("who awaits it is told %+v, error %v", job, err)
+	}
+	promote := func(limit int) {
+		t.Helper()
+		if p, err := s.Promote(t.Context(), past, limit); err != nil || p.Moved != 0 {
+			t.Errorf("promoted %+v, error %v", p, err)
+		}
+	}
+	other := begin(t, s)
+	_, err := other.Exec(t.Context(), s.sql.in(nowLockSQL), int64(normal))
+	must(t, err)
+	promote(100)
+	left(ids[:4]...)
+	must(t, other.Rollback(t.Context()))
+	promote(2)
+	left(ids[2:4]...)
+	if got, err := s.Delete(t.Context(), ids[3:4]); err != nil || got[ids[3]] != store.DeletedNow {
+		t.Errorf("deleting answers %v, error %v", got, err)
+	}
+	promote(2)
+	left()
+	ids, before = slices.Delete(ids, 3, 4), slices.Delete(before, 3, 4)
+	if diff := cmp.Diff(before, shown()); diff != "" {
+		t.Errorf("(-marked +ended):\n%s", diff)
+	}
+	if all := w.ClaimAll(); len(all) != 0 {
+		t.Errorf("%d were handed out", len(all))
+	}
+}
+
+// What was in progress when a frontier passed is ready until a claim has taken it, in
+// parts perhaps: what that took is asked to stop, and the rest ended.
+func TestOfWhatWasLateIsEndedWhatNoClaimHasTaken(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	w := b.join()
+	tx, open := begin(t, s), begin(t, s)
+	late := b.enqueueIn(Tx(tx), 4)
+	later := b.enqueueIn(Tx(open), 1)
+	b.enqueue(2)
+	w.Complete(w.ClaimAll()...) // past those
+	must(t, tx.Commit(t.Context()))
+	taken := w.Claim(normal, 2)
+	ids := append(late, later...)
+	got, err := s.Cancel(t.Context(), ids, "")
+	must(t, err)
+	must(t, open.Commit(t.Context()))
+	for i, want := range []stint.CancelStatus{stint.CancelRequested, stint.CancelRequested, stint.CancelledNow, stint.CancelledNow, stint.CancelNotFound} {
+		if got[ids[i]] != want {
+			t.Errorf("job %d of %v: the answer is %q, want %q", ids[i], ids, got[ids[i]], want)
+		}
+	}
+	w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, taken...)
+	if e := w.One(); e.ID != later[0] || e.Cancelled {
+		t.Errorf("claimed was job %d, cancelled: %v; want %d", e.ID, e.Cancelled, later[0])
+	}
+}
+
+// Two who cancel jobs in several lanes would wait for each other, if each took the
+// locks in an order of its own.
+func TestACancellationTakesTheLocksOfLanesInTheirOrder(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	var lanes []int64
+	var ids []stint.ID
+	for i := range 8 {
+		queue := fmt.Sprint("q", i)
+		ids = append(ids, b.enqueue(1, stint.Queue(queue))...)
+		lanes = append(lanes, int64(store.LaneOf(queue, 0, store.PartNormal, "").ID))
+	}
+	slices.Sort(lanes)
+	for i, lane := range lanes {
+		other, tx := begin(t, s), begin(t, s)
+		_, err := other.Exec(t.Context(), s.sql.in(nowLockSQL), lane)
+		must(t, err)
+		_, err = tx.Exec(t.Context(), `insert into stint.cancellations (job) select unnest($1::bigint[])`, ids)
+		must(t, err)
+		done := make(chan error, 1)
+		go func() { _, err := tx.Exec(t.Context(), `select stint.cancel_ready($1, true)`, ids); done <- err }()
+		blocked(t, s)
+		if held := value[int](t, s.pool, `select count(*) from pg_locks where locktype = 'advisory' and granted and mode = 'ExclusiveLock'
+			and database = (select oid from pg_database where datname = current_database())`) - 1; held != i {
+			t.Errorf("who waits for the lock of lane %d in their order holds %d", i, held)
+		}
+		must(t, other.Rollback(t.Context()))
+		must(t, <-done)
+		must(t, tx.Rollback(t.Context()))
+	}
 }

@@ -45,6 +45,14 @@ func (s *Store) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]store.
 		return map[stint.ID]store.DeleteStatus{}, nil
 	}
 	sorted := distinct(ids)
+	// A marker alone, which SQL sets, ends what no engine has.
+	marked, err := s.Cancelling(ctx, sorted)
+	if err == nil {
+		err = s.settle(ctx, marked, map[stint.ID]stint.CancelStatus{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("delete %d jobs: %w", len(ids), err)
+	}
 	texts, err := answerOf[[]store.DeleteStatus](ctx, s, fmt.Sprintf("delete %d jobs", len(ids)), `select stint.erase($1)`, sorted)
 	if err != nil {
 		return nil, err

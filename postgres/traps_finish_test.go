@@ -141,8 +141,35 @@ var finishTraps = []trap{
 		if err := <-answer; err != nil {
 			return err
 		}
-		if e := b.join().One(); !e.Cancelled {
-			return errors.New("it is handed out like any other")
+		if n := len(b.join().ClaimAll()); n != 0 {
+			return errors.New("it is handed out")
+		}
+		return nil
+	}},
+	{"A cancellation waits for the claim under way, and leaves what that takes to its engine", func(b *bench) error {
+		ids, w := b.enqueue(4), b.join()
+		tx := begin(b, b.s)
+		taken, err := b.claimIn(tx, w, 2)
+		b.must(err)
+		var got map[stint.ID]stint.CancelStatus
+		answer := make(chan error)
+		go func() {
+			var err error
+			got, err = b.s.Cancel(b.Context(), ids, "")
+			answer <- err
+		}()
+		waits := b.blocked()
+		b.must(tx.Commit(b.Context()))
+		if err := <-answer; err != nil {
+			return err
+		}
+		for i, id := range ids {
+			if want := []stint.CancelStatus{stint.CancelRequested, stint.CancelledNow}[i/2]; got[id] != want {
+				return fmt.Errorf("%d were taken, and the answers are %v; %w", len(taken), got, waits)
+			}
+		}
+		if n := len(w.ClaimAll()); n != 0 {
+			return fmt.Errorf("%d are handed out after that", n)
 		}
 		return nil
 	}},

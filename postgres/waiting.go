@@ -29,7 +29,10 @@ func (s *Store) Promote(ctx context.Context, from time.Time, limit int) (store.P
 	)
 	// Under a stricter isolation two promoters would fail on each other.
 	scan := func(row pgx.Row) error { return row.Scan(&p.Moved, &until, &next) }
-	if err := s.once(ctx, scan, s.sql.promote, bound, limit); err != nil {
+	_, err := retryExplicit(s, func() (struct{}, error) {
+		return struct{}{}, s.once(ctx, scan, s.sql.promote, bound, limit)
+	})
+	if err != nil {
 		return p, fmt.Errorf("promote due jobs: %w", err)
 	}
 	p.Next = -1

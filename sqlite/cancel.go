@@ -25,10 +25,16 @@ const (
 	cancellingSQL = `
 	select job from stint_cancellations where job in (select value from json_each(?)) order by job`
 
-	// What has only a marker, set by another program: jobs that wait, jobs that
-	// had ended, and what is no job.
-	markedWaitingSQL = `
-	select w.job from stint_cancellations m cross join stint_waiting w on w.job = m.job order by w.job limit ?`
+	// What has only a marker, set by another program: jobs that wait, jobs that are
+	// ready, jobs that had ended, and what is no job.
+	markedSQL = `
+	select m.job from stint_cancellations m
+	where exists (` + waitsSQL + `) or exists (` + readySQL + `) order by m.job limit ?`
+	waitsSQL = `select 1 from stint_waiting w where w.job = m.job`
+	readySQL = `
+	select 1 from stint_entries e
+	where e.pos in (select m.job union all select l.pos from stint_entries l where l.job = m.job) and ` + unclaimed + `
+	`
 	tooLateSQL = `
 	delete from stint_cancellations
 	where exists (` + finalOfSQL + `) or not exists (` + jobOfSQL + `)`
@@ -39,8 +45,9 @@ const (
 	select 1 from stint_executions x where x.job = stint_cancellations.job and x.final = 1`
 	anyLeftSQL = `
 	select 1 from stint_cancellations
-	where exists (select 1 from stint_waiting w where w.job = stint_cancellations.job)
-	or exists (` + finalOfSQL + `) or not exists (` + jobOfSQL + `)`
+	where exists (` + finalOfSQL + `) or not exists (` + jobOfSQL + `)
+	union all
+	select 1 from stint_cancellations m where exists (` + waitsSQL + `) or exists (` + readySQL + `)`
 
 	stateSQL = `select state from stint_jobs where id = ?`
 
@@ -99,8 +106,7 @@ func (c *conn) cancel(id stint.ID, why string) (stint.CancelStatus, error) {
 	if state == stint.Running {
 		return stint.CancelRequested, nil
 	}
-	_, err = c.cancelWaiting(id)
-	return stint.CancelledNow, err
+	return stint.CancelledNow, c.endMarked(id)
 }
 
 // Cancelling implements [store.Canceller].
@@ -109,7 +115,7 @@ func (s *Store) Cancelling(ctx context.Context, ids []stint.ID) ([]stint.ID, err
 }
 
 // cancelMarked does what Cancel would have done for markers that another program
-// set: it ends up to limit jobs that wait, and deletes markers that came too late.
+// set: it ends up to limit jobs that no engine has, and deletes markers that came too late.
 func (c *conn) cancelMarked(limit int) error {
 	if cancels, err := c.found(anyCancelledSQL); err != nil || !cancels {
 		return err
@@ -117,10 +123,10 @@ func (c *conn) cancelMarked(limit int) error {
 	if _, err := c.exec(tooLateSQL); err != nil {
 		return err
 	}
-	marked, err := allRows(c, firstNumber[stint.ID], markedWaitingSQL, limit)
+	marked, err := allRows(c, firstNumber[stint.ID], markedSQL, limit)
 	for _, id := range marked {
 		if err == nil {
-			_, err = c.cancelWaiting(id)
+			err = c.endMarked(id)
 		}
 	}
 	return err
@@ -130,33 +136,61 @@ const (
 	waitOfSQL = `
 	select ` + waitColumns + ` from stint_waiting where job = ?`
 
+	// What is ready and was not claimed goes to the lane that no engine claims: so
+	// no claim finds it, and its final execution stands at it.
+	takeReadySQL = `
+	update stint_entries as e set lane = -1
+	where e.pos in (select ?1 union all select l.pos from stint_entries l where l.job = ?1) and ` + unclaimed + `
+	returning pos, attempt`
+	unclaimed = `e.lane >= 0
+	and e.pos > ifnull((select f.frontier from stint_claims f where f.lane = e.lane order by f.n desc limit 1), 0)`
+
 	// What was ready before it waits has been tried.
 	triedSQL = `select 1 from stint_executions where pos = ?1 or job = ?1`
 )
 
-// cancelWaiting ends a job whose marker is set, if it waits. One that was
-// never ready has its contents in the lane that no engine claims: there its only
-// execution stands. Another gets an entry of its own there, after its earlier
-// attempts.
-func (c *conn) cancelWaiting(id stint.ID) (ended bool, err error) {
+// endMarked ends a job whose marker is set, if no engine has it: if it waits, or is ready
+// and was not claimed.
+func (c *conn) endMarked(id stint.ID) error {
 	w, err := c.takeWait(waitOfSQL, int64(id))
-	if err != nil || w.job == 0 {
-		return false, err
+	if err != nil {
+		return err
 	}
-	now := time.Now()
+	if w.job != 0 {
+		return c.cancelWaiting(w)
+	}
+	type entry struct {
+		pos     store.Position
+		attempt int
+	}
+	e, err := oneRow(c, func(q *stmt) entry { return entry{store.Position(q.ColumnInt64(0)), q.ColumnInt(1)} }, takeReadySQL, int64(id))
+	if err != nil || e.pos == 0 {
+		return err
+	}
+	return c.cancelAt(id, e.pos, e.attempt)
+}
+
+// cancelWaiting ends a job that waited. One that was never ready has its contents in the
+// lane that no engine claims: there its only execution stands. Another gets an
+// entry of its own there, after its earlier attempts.
+func (c *conn) cancelWaiting(w newWait) error {
 	pos := w.job
 	tried, err := c.found(triedSQL, w.job)
 	if err == nil && tried {
-		pos, err = c.append(w.entry(store.NoLane, micro(now)))
+		pos, err = c.append(w.entry(store.NoLane, micro(time.Now())))
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
-	x := store.Completion{
-		Pos: store.Position(pos), Job: id, Attempt: w.attempt, Ended: now, Outcome: stint.OutcomeCancelled, Final: true,
-	}
+	return c.cancelAt(stint.ID(w.job), store.Position(pos), w.attempt)
+}
+
+// cancelAt records at an entry that no engine claims that its job was cancelled.
+func (c *conn) cancelAt(id stint.ID, pos store.Position, attempt int) error {
+	now := time.Now()
 	r := recorder{conn: c, now: now, cancels: true}
-	return r.record(&x)
+	_, err := r.record(&store.Completion{Pos: pos, Job: id, Attempt: attempt, Ended: now, Outcome: stint.OutcomeCancelled, Final: true})
+	return err
 }
 
 func orNil(text string) any {

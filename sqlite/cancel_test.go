@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -52,20 +53,76 @@ func TestAMarkerAloneCancelsAJob(t *testing.T) {
 	if a, err := s.Analyze(t.Context(), report.AnalyticsFilter{}); err != nil || a.Queued != 0 || a.Postponed != 1 || a.Running != 1 {
 		t.Errorf("it says %+v, error %v", a, err)
 	}
-	// Promotion ends what waits, long before it is due.
-	if p, err := s.Promote(t.Context(), time.Time{}, 10); err != nil || p.Moved != 0 || p.Next <= 0 {
+	before := shown(t, s, ids[1], ids[4])
+	// Promotion ends what no engine has, long before it is due.
+	if p, err := s.Promote(t.Context(), time.Time{}, 2); err != nil || p.Moved != 0 || p.Next <= 0 {
 		t.Errorf("promoted %+v, error %v", p, err)
 	}
-	if left, err := s.Cancelling(t.Context(), append(ids, 99)); err != nil || len(left) != 2 {
-		t.Errorf("%v are still to be cancelled, error %v; want jobs %v", left, err, ids[3:])
+	if left, err := s.Cancelling(t.Context(), append(ids, 99)); err != nil || !slices.Equal(left, ids[3:4]) {
+		t.Errorf("%v are still to be cancelled, error %v; want job %v", left, err, ids[3])
+	}
+	if diff := cmp.Diff(before, shown(t, s, ids[1], ids[4])); diff != "" {
+		t.Errorf("(-marked +ended):\n%s", diff)
 	}
 	w.Finish(store.Result{Outcome: stint.OutcomeSnoozed}, running...)
-	if e := w.One(); !e.Cancelled {
-		t.Errorf("it was handed out like any other")
-	} else {
-		w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, e)
+	if all := w.ClaimAll(); len(all) != 0 {
+		t.Errorf("%d were handed out", len(all))
 	}
 	show(stint.Scheduled, stint.Cancelled, stint.Completed, stint.Cancelled, stint.Cancelled)
+	storetest.Verify(t, s)
+}
+
+func shown(t *testing.T, s *Store, ids ...stint.ID) (jobs []*stint.JobInfo) {
+	t.Helper()
+	for _, id := range ids {
+		job, err := s.Job(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs = append(jobs, job)
+	}
+	return jobs
+}
+
+// What is marked alone and that no engine has shows why and when that was, after
+// an attempt or a hop as well; to delete it is to end it before.
+func TestWhatIsMarkedAloneEndsByADeletionAndReadsTheSame(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "jobs.db"))
+	enqueue(t, s, someJobs(4))
+	w := storetest.Join(t, s, "noop")
+	lane := store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartKind}, w.Claim(lane, 1)...)
+	w.Finish(store.Result{Outcome: stint.OutcomeSnoozed}, w.Claim(lane, 1)...)
+	if p, err := s.Promote(t.Context(), time.Time{}, 10); err != nil || p.Moved != 1 {
+		t.Fatalf("promoted %+v, error %v", p, err)
+	}
+	running := w.Claim(lane, 1)
+	at := time.Now().Truncate(time.Microsecond)
+	alter(t, s, fmt.Sprintf(`insert into stint_cancellations (job, at, why) select value, %d, 'why' from json_each('[1, 2, 3, 4]')`, micro(at)))
+	before := shown(t, s, 1, 2, 4)
+	for _, job := range before {
+		if job.State != stint.Cancelled || job.Reason != "why" || !job.Started.Equal(at) || !job.Finished.Equal(at) {
+			t.Errorf("job %d shows as %+v", job.ID, job)
+		}
+	}
+	limit, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if job, err := s.Await(limit, 2); err != nil || job.State != stint.Cancelled {
+		t.Errorf("who awaits it is told %+v, error %v", job, err)
+	}
+	if got, err := s.Delete(t.Context(), []stint.ID{3, 4}); err != nil || got[3] != store.DeleteNotFinal || got[4] != store.DeletedNow {
+		t.Errorf("deleting answers %v, error %v", got, err)
+	}
+	if _, err := s.Promote(t.Context(), time.Time{}, 10); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before[:2], shown(t, s, 1, 2)); diff != "" {
+		t.Errorf("(-marked +ended):\n%s", diff)
+	}
+	w.Complete(running...)
+	if all := w.ClaimAll(); len(all) != 0 {
+		t.Errorf("%d were handed out", len(all))
+	}
 	storetest.Verify(t, s)
 }
 
@@ -112,7 +169,7 @@ func TestMarkersThatCameTooLateAreForgottenAndNoOthers(t *testing.T) {
 // Promotion is told that there is something to do about markers only if there is.
 func TestOfMarkersThatStandPromotionWritesNothing(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "jobs.db"))
-	jobs := someJobs(4)
+	jobs := someJobs(5)
 	jobs[3].Delay = time.Hour
 	enqueue(t, s, jobs)
 	w := storetest.Join(t, s, "noop")
@@ -120,19 +177,27 @@ func TestOfMarkersThatStandPromotionWritesNothing(t *testing.T) {
 	w.Complete(w.Claim(lane, 1)...)
 	e := w.Claim(lane, 1)
 	w.Finish(store.Result{Outcome: stint.OutcomeReturned}, e...)
-	for marker, want := range map[int64]bool{1: true, 2: false, 3: false, 4: true, 99: true} {
-		alter(t, s, fmt.Sprintf(`insert into stint_cancellations (job, at) values (%d, 1)`, marker))
-		err := s.read(t.Context(), func(c *conn) error {
-			if got, err := c.found(anyLeftSQL); err != nil || got != want {
-				t.Errorf("of a marker of job %d something is to be done: %v, error %v", marker, got, err)
+	running := w.Claim(lane, 1) // job 3
+	left := func(wants map[int64]bool) {
+		t.Helper()
+		for marker, want := range wants {
+			alter(t, s, fmt.Sprintf(`insert into stint_cancellations (job, at) values (%d, 1)`, marker))
+			err := s.read(t.Context(), func(c *conn) error {
+				if got, err := c.found(anyLeftSQL); err != nil || got != want {
+					t.Errorf("of a marker of job %d something is to be done: %v, error %v", marker, got, err)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
 			}
-			return nil
-		})
-		if err != nil {
-			t.Error(err)
+			alter(t, s, `delete from stint_cancellations`)
 		}
-		alter(t, s, `delete from stint_cancellations`)
 	}
+	left(map[int64]bool{1: true, 2: true, 3: false, 4: true, 5: true, 99: true})
+	running = append(running, w.ClaimAll()...)
+	left(map[int64]bool{1: true, 2: false, 3: false, 4: true, 5: false, 99: true})
+	w.Complete(running...)
 }
 
 // Of what has ended a marker changes nothing, at its first entry or a later one.

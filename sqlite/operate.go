@@ -178,6 +178,14 @@ func (c *conn) erase(id stint.ID, now int64, summed func(store.Position, int64) 
 	if err != nil || !exists {
 		return store.DeleteNotFound, err
 	}
+	// A marker that another program set ends what no engine has.
+	marked, err := c.found(cancelledSQL, int64(id))
+	if err == nil && marked {
+		err = c.endMarked(id)
+	}
+	if err != nil {
+		return "", err
+	}
 	final, err := c.found(finalSQL, int64(id))
 	if err != nil || !final {
 		return store.DeleteNotFinal, err

@@ -19,8 +19,8 @@ type Report struct {
 	Left []Left // what has not ended, oldest first
 }
 
-// Run is one attempt, or the end of a job that did not start because it was
-// cancelled or had expired.
+// Run is one attempt, or the end of a job that did not start because it had
+// expired.
 type Run struct {
 	Job     stint.Job     // as its handler saw it
 	At      time.Time     // when it began, in the test's time

@@ -14,7 +14,8 @@ import (
 // moment, or between which places.
 type Canceller interface {
 	// Cancel cancels jobs and says of each what came of it. What waits or is
-	// available is cancelled when it returns. A running job is asked to stop:
+	// available has ended when it returns, for good: no engine gets it, whenever
+	// one comes. A job that an engine has is asked to stop:
 	// its handler's context is cancelled with [stint.ErrCancelled], and how the
 	// handler ends decides: with an error it is cancelled, without one it was
 	// completed after all. A running job is not retried after that.

@@ -40,8 +40,8 @@ type Lane struct {
 // producers never wait for each other to name one. It is never negative.
 type LaneID int64
 
-// NoLane is the lane of entries that nobody claims: they are kept only so
-// that a job cancelled before it was ready stays visible.
+// NoLane is the lane of entries that nobody claims: of jobs that are not ready
+// yet, and of those that were cancelled before an engine claimed them.
 const NoLane LaneID = -1
 
 // Part tells the lanes of one queue and priority apart.

@@ -28,7 +28,7 @@ type Inspector interface {
 }
 
 // ShowCancelled makes the last attempt of a job that was cancelled before an
-// engine ran it read the same before and after an engine records it: without
+// engine ran it read the same before and after it is recorded, by an engine or not: without
 // the engine, and at the time of the cancellation. Stores call it for each job
 // that they show with its attempts.
 func ShowCancelled(j *stint.JobInfo) {

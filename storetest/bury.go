@@ -57,6 +57,27 @@ var buryTests = []test{
 		}
 		next.Complete(got...)
 	}},
+	{"Each loss is counted, also the one that ends the job", func(t *T) {
+		id := t.enqueue(job("k", stint.MaxLosses(2)))[0]
+		first := t.enqueue(job("k", stint.MaxLosses(0)))[0]
+		for i, state := range []stint.State{stint.Available, stint.Failed} {
+			w := t.join("k")
+			entries := w.ClaimAll()
+			w.Heartbeat(positions(entries)...)
+			w.Leave()
+			info, listed := t.info(id), must(t.Store.Jobs(t.ctx, store.Filter{Before: first}))(t)
+			expect(t, info.State == state && info.Losses == i+1 && listed[0].Losses == i+1,
+				"after %d losses it is %s with %d, and listed with %d", i+1, info.State, info.Losses, listed[0].Losses)
+			equal(t, t.info(first).Losses, 1, "of what may be lost once %d losses are counted, want %d")
+		}
+		ended := t.enqueue(job("k", stint.MaxLosses(3)))[0]
+		w := t.join("k")
+		w.Heartbeat(w.One().Pos)
+		w.Leave()
+		w = t.join("k")
+		w.Finish(failedFinally, w.One())
+		equal(t, t.info(ended).Losses, 1, "of what was lost once and then failed %d losses are counted, want %d")
+	}},
 	{"An engine that beat lately is left alone", func(t *T) {
 		t.enqueue(job("k"))
 		w := t.join("k")

@@ -62,32 +62,18 @@ var cancelTests = []test{
 			w.Leave()
 		}
 	}},
-	{"What was cancelled before an engine came reads the same after one recorded it", func(t *T) {
-		ids := t.enqueue(rich(), job("k"), job("k"))
-		w := t.join("k", rich().Kind)
-		retried := w.Claim(lane(stint.DefaultQueue), 1)
-		w.Finish(returned, retried...)
-		t.cancel("enough", ids...)
-		var before []*stint.JobInfo
-		for _, id := range ids {
-			info := t.info(id)
-			before = append(before, info)
-			last := len(info.Attempts) - 1
-			expect(t, last >= 0 && info.Attempts[last].Outcome == stint.OutcomeCancelled &&
-				info.Attempts[last].Reason == "enough",
-				"before an engine comes, job %d shows the attempts %+v", id, info.Attempts)
-		}
-		time.Sleep(5 * time.Millisecond)
-		for _, e := range w.ClaimAll() {
-			x := w.Conclude(e, cancelled)
-			x.Slot, x.Started = 0, time.Time{}
-			w.record(1, x)
-		}
-		t.ended(ids...)
-		for i, id := range ids {
-			diff := gocmp.Diff(before[i], t.info(id), sameJob...)
-			expect(t, diff == "", "job %d changed (-before +after):\n%s", id, diff)
-		}
+	{"What is ready has ended when it is cancelled, wherever it stands, and no engine gets it", cancelReady},
+	{"What was cancelled while it was ready is retried and deleted like all that ended", func(t *T) {
+		ids := t.enqueue(jobs(2, "k")...)
+		t.cancels(map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelledNow}, "")
+		again := t.recovers(ids[0], stint.RerunOptions{})
+		t.deletes(map[stint.ID]store.DeleteStatus{ids[0]: store.DeletedNow})
+		t.recount()
+		w := t.join("k")
+		got := w.ClaimAll()
+		need(t, len(got) == 2 && got[0].ID == ids[1] && got[1].ID == again, "claimed were %v, want jobs %d and %d", got, ids[1], again)
+		w.Complete(got...)
+		t.recount()
 	}},
 	{"What was final comes too late, and stays what it was", func(t *T) {
 		ids := t.enqueue(jobs(3, "k")...)
@@ -133,7 +119,7 @@ var cancelTests = []test{
 				ids[0]: stint.CancelRequested, ids[1]: stint.CancelledNow, ids[2]: stint.CancelledNow,
 			}, why)
 		}
-		w.Finish(cancelled, append(got, w.One())...)
+		w.Finish(cancelled, got...)
 		for _, id := range ids {
 			info := t.info(id)
 			expect(t, info.State == stint.Cancelled && info.Reason == "first",
@@ -195,6 +181,51 @@ var cancelTests = []test{
 	}},
 }
 
+// cancelReady has one job that is ready, one on its way to an engine of its kind,
+// one that an engine handed back, one that was tried before, and one that
+// nobody cancels.
+func cancelReady(t *T) {
+	other := t.enqueue(job("k"))[0]
+	ids := t.enqueue(rich(), job("k", stint.Queue("hops")), job("k", stint.Queue("back")), job("k", stint.Queue("again")))
+	w := t.join("k", rich().Kind)
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartKind}, w.Claim(lane("hops"), 1)...)
+	w.Finish(returned, w.Claim(lane("back"), 1)...)
+	w.Finish(snoozed, w.Claim(lane("again"), 1)...)
+	t.promoteAll(1)
+	for _, times := range []string{"once", "twice"} {
+		got := t.cancel("enough", ids...)
+		for _, id := range ids {
+			expect(t, got[id] == stint.CancelledNow, "cancelling job %d %s answers %q", id, times, got[id])
+		}
+	}
+	t.ended(ids...)
+	var before []*stint.JobInfo
+	for i, id := range ids {
+		info := t.info(id)
+		before = append(before, info)
+		need(t, info.State == stint.Cancelled && info.Reason == "enough" && len(info.Attempts) == min(i, 1)+1, "job %d shows as %+v", id, info)
+		last := info.Attempts[len(info.Attempts)-1]
+		expect(t, last.Outcome == stint.OutcomeCancelled && last.Final && last.Slot == 0 && last.Reason == "enough" && last.Started.Equal(last.Finished),
+			"the last attempt of job %d is %+v", id, last)
+	}
+	expect(t, sameJSON(before[0].Args, rich().Args) && before[0].URN == rich().URN, "the first is %+v", before[0])
+	t.recount()
+	e := w.One()
+	expect(t, e.ID == other && !e.Cancelled, "claimed was job %d, cancelled: %v; want job %d", e.ID, e.Cancelled, other)
+	w.Complete(e)
+	for i, id := range ids {
+		noDiff(t, gocmp.Diff(before[i], t.info(id), sameJob...), "job %d changed (-before +after)", id)
+	}
+	t.recount()
+}
+
+// none checks that there is nothing to claim.
+func (t *T) none(w *Worker) {
+	t.Helper()
+	got := w.ClaimAll()
+	expect(t, len(got) == 0, "%d jobs were handed out", len(got))
+}
+
 func cancelMany(t *T) {
 	const n = 150
 	runs := t.enqueue(jobs(n, "k")...)
@@ -216,10 +247,7 @@ func cancelMany(t *T) {
 	noDiff(t, gocmp.Diff(want, t.cancel("many", ids...)), "the answers (-want +got)")
 	t.recount()
 	w.Complete(running...)
-	for _, e := range w.ClaimAll() {
-		expect(t, e.Cancelled, "job %d was handed out like any other", e.ID)
-		w.Finish(cancelled, e)
-	}
+	t.none(w)
 	counts := must(t.Store.Counts(t.ctx))(t)
 	expect(t, counts[stint.Completed] == 2*n && counts[stint.Cancelled] == 2*n,
 		"the counts are %v, want %d completed and as many cancelled", counts, 2*n)
@@ -294,43 +322,28 @@ func (t *T) ended(ids ...stint.ID) {
 
 // cancelClaimedTests are about jobs that an engine has in its hands.
 var cancelClaimedTests = []test{
-	{"What is available is cancelled at once, and its claimer is told", func(t *T) {
-		ids := t.enqueue(jobs(3, "k")...)
-		t.cancels(map[stint.ID]stint.CancelStatus{ids[1]: stint.CancelledNow}, "not needed")
-		info := t.info(ids[1])
-		expect(t, info.State == stint.Cancelled && info.Reason == "not needed" && sameJSON(info.Args, []byte("{}")),
-			"people see %+v", info)
-		w := t.join("k")
-		got := w.ClaimAll()
-		again := must(t.again().Fetch(t.ctx, positions(got)))(t)
-		for _, e := range append(got, again...) {
-			equal(t, e.Cancelled, e.ID == ids[1], "job %d was handed out as cancelled: %v, want %v", e.ID)
-		}
-		w.Finish(cancelled, got[1])
-		w.Complete(got[0], got[2])
-		info = t.info(ids[1])
-		expect(t, info.State == stint.Cancelled && info.Reason == "not needed", "people see %+v", info)
-		t.ended(ids...)
-	}},
-	{"Of many that are handed out at once only the cancelled are told apart", func(t *T) {
-		ids := t.enqueue(jobs(30, "k")...)
-		w := t.join("k")
-		first := w.Claim(lane(stint.DefaultQueue), 1)[0]
-		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}, first)
-		t.cancels(map[stint.ID]stint.CancelStatus{ids[7]: stint.CancelledNow, first.ID: stint.CancelledNow}, "")
-		got := w.Claim(lane(stint.DefaultQueue), 30)
-		equal(t, len(got), 30, "%d were claimed, want %d")
-		for _, e := range got {
-			equal(t, e.Cancelled, e.ID == ids[7] || e.ID == first.ID, "job %d was handed out as cancelled: %v, want %v", e.ID)
+	{"Of what is fetched only the cancelled are told apart, of few and of many", func(t *T) {
+		for _, n := range []int{3, 30} {
+			ids := t.enqueue(jobs(n+1, "k")...)
+			w := t.join("k")
+			first := w.Claim(lane(stint.DefaultQueue), 1)[0]
+			w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartNormal}, first)
+			got := w.Claim(lane(stint.DefaultQueue), n+1) // the first at a later entry
+			equal(t, len(got), n+1, "%d were claimed, want %d")
+			t.cancels(map[stint.ID]stint.CancelStatus{ids[2]: stint.CancelRequested, first.ID: stint.CancelRequested}, "")
+			for _, e := range must(t.again().Fetch(t.ctx, positions(got)))(t) {
+				equal(t, e.Cancelled, e.ID == ids[2] || e.ID == first.ID, "job %d was fetched as cancelled: %v, want %v", e.ID)
+			}
+			w.Finish(cancelled, got...)
 		}
 	}},
 	{"Each of several that are cancelled keeps its own reason", func(t *T) {
 		ids := t.enqueue(jobs(3, "k")...)
-		for i, id := range ids {
-			t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelledNow}, fmt.Sprint("reason ", i))
-		}
 		w := t.join("k")
 		got := w.ClaimAll()
+		for i, id := range ids {
+			t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelRequested}, fmt.Sprint("reason ", i))
+		}
 		slices.Reverse(got)
 		w.Finish(cancelled, got...)
 		for i, id := range ids {
@@ -338,17 +351,6 @@ var cancelClaimedTests = []test{
 			expect(t, info.State == stint.Cancelled && info.Reason == fmt.Sprint("reason ", i),
 				"job %d is %s, since %q", id, info.State, info.Reason)
 		}
-	}},
-	{"A later entry of a job is handed out as cancelled too", func(t *T) {
-		id := t.enqueue(job("k"))[0]
-		w := t.join("k")
-		w.Finish(returned, w.One())
-		t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelledNow}, "")
-		t.state(id, stint.Cancelled)
-		e := w.One()
-		expect(t, e.Cancelled, "it was handed out like any other")
-		w.Finish(cancelled, e)
-		t.ended(id)
 	}},
 	{"What is cancelled and nobody claims shows why and when that was, whatever became of it before", cancelUnclaimed},
 	{"What was claimed and not begun does not come back", func(t *T) {

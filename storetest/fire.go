@@ -248,8 +248,10 @@ func unique(t *T) {
 	third := t.tick("s", 1)[0]
 	w.Complete(w.One())
 	t.deletes(map[stint.ID]store.DeleteStatus{third: store.DeletedNow})
+	fourth := t.tick("s", 1)[0]
+	t.cancels(map[stint.ID]stint.CancelStatus{fourth: stint.CancelledNow}, "while it was ready")
 	p := t.info(t.tick("s", 1)[0]).Origin
-	expect(t, p.Nth == 4, "after job %d comes %+v", second, p)
+	expect(t, p.Nth == 5, "after job %d comes %+v", second, p)
 }
 
 // manyFire has several handles fire several schedules that tick fast.

@@ -72,8 +72,12 @@ func (d *database) cancel(id stint.ID, why string) stint.CancelStatus {
 	if d.is("forgets why") {
 		d.cancelled[id] = mark{at: time.Now()}
 	}
-	if wait >= 0 && !d.is("marks what waits and leaves it waiting") {
+	ready := slices.IndexFunc(rows, func(r *row) bool { return r.entry != nil && !r.taken && d.done[r.entry.Pos] == nil })
+	switch {
+	case wait >= 0 && !d.is("marks what waits and leaves it waiting"):
 		d.cancelWaiting(jobs[0], rows[wait])
+	case wait < 0 && ready >= 0 && !d.is("marks what is ready and leaves it to engines"):
+		d.cancelReady(rows[ready])
 	}
 	return answer
 }
@@ -84,9 +88,17 @@ func (d *database) cancelWaiting(job, wait *row) {
 	d.rows = slices.DeleteFunc(d.rows, func(o *row) bool { return o == wait })
 	pos, now := d.draw(), time.Now()
 	d.append(nil, job, pos, now, wait.next)
-	d.rows[len(d.rows)-1].lane = store.NoLane
+	d.cancelReady(d.rows[len(d.rows)-1])
+}
+
+// cancelReady ends a job at an entry that nobody claimed and that nobody will.
+func (d *database) cancelReady(r *row) {
+	if !d.is("ends what is ready and leaves it in its lane") {
+		r.lane = store.NoLane
+	}
+	now := time.Now()
 	d.record(0, store.Completion{
-		Pos: store.Position(pos), Job: job.id, Attempt: wait.next.Attempt, Ended: now, Started: now,
+		Pos: r.entry.Pos, Job: r.id, Attempt: r.entry.Attempt, Ended: now, Started: now,
 		Outcome: stint.OutcomeCancelled, Final: true,
 	})
 }

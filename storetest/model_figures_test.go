@@ -151,7 +151,7 @@ func (d *database) unclaimed(f report.AnalyticsFilter) []modelDue {
 		if r.entry != nil {
 			j.due = r.entry.Ready
 		}
-		if _, cancelled := d.cancelled[r.id]; cancelled && !d.is("queues the cancelled") || !d.chosen(f, j.Queue, j.Kind, j.Tags) {
+		if !d.chosen(f, j.Queue, j.Kind, j.Tags) {
 			continue
 		}
 		all = append(all, j)

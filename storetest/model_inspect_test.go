@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -51,6 +50,10 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 			if x.Final {
 				i.State, i.Reason, i.Attempt = x.Outcome.State(), i.Attempts[len(i.Attempts)-1].Reason, x.Attempt
 				i.Faulty = r.faulty && d.is("shows the ended as faulty")
+				i.Losses = r.entry.Losses
+				if x.Outcome == stint.OutcomeLost && !d.is("leaves out the last loss") {
+					i.Losses++
+				}
 			}
 			continue
 		}
@@ -65,15 +68,8 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 			}
 		}
 	}
-	mark, cancelled := d.cancelled[job.id]
-	if cancelled && !i.State.Final() {
+	if mark, cancelled := d.cancelled[job.id]; cancelled && !i.State.Final() {
 		i.Reason = mark.why
-		if i.State != stint.Running && !d.is("shows the cancelled as they were") {
-			i.State, i.Faulty, i.Reason, i.Due = stint.Cancelled, false, cmp.Or(mark.why, retry.ReasonCancelled), job.due
-			if !d.is("shows of the cancelled when they ran last") {
-				i.Started, i.Finished = mark.at, mark.at
-			}
-		}
 	}
 	return i
 }

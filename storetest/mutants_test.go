@@ -92,6 +92,7 @@ var mutants = []struct{ fault, group string }{
 	{"recovers with the time to begin by", "Retry"},
 
 	{"forgets what is faulty when it is ready", "Faulty"},
+	{"leaves out the last loss", "Bury"},
 	{"shows the ended as faulty", "Faulty"},
 	{"filters by faulty in vain", "Faulty"},
 	{"finds what was retried", "Retry"},
@@ -109,10 +110,11 @@ var mutants = []struct{ fault, group string }{
 	{"revives the cancelled", "Undecided"},
 
 	{"marks what waits and leaves it waiting", "Cancel"},
+	{"marks what is ready and leaves it to engines", "Cancel"},
+	{"ends what is ready and leaves it in its lane", "Cancel"},
 	{"cancels what waits only", "Cancel"},
 	{"cancels what waits only", "CancelRace"},
-	{"hands out the cancelled like others", "Cancel"},
-	{"hands out the cancelled like others", "CancelRace"},
+	{"hands out the cancelled like others", "CancelClaimed"},
 	{"retries the cancelled", "CancelClaimed"},
 	{"cancels what completed", "Cancel"},
 	{"forgets why", "Cancel"},
@@ -123,8 +125,6 @@ var mutants = []struct{ fault, group string }{
 	{"keeps the marks of what ended", "Cancel"},
 	{"keeps the marks of what ended", "CancelRace"},
 	{"keeps the marks of what ended", "Concurrent"},
-	{"shows the cancelled as they were", "CancelClaimed"},
-	{"shows of the cancelled when they ran last", "CancelClaimed"},
 	{"tells of everything cancelled", "CancelClaimed"},
 	{"does not ring for the cancelled", "CancelClaimed"},
 
@@ -145,7 +145,6 @@ var mutants = []struct{ fault, group string }{
 	{"takes any time", "Retry"},
 	{"does not ring for what runs again", "Retry"},
 	{"operates without a context", "Retry"},
-	{"deletes what only shows as ended", "Delete"},
 	{"deletes the history only", "Delete"},
 	{"brings back the deleted", "Delete"},
 	{"holds the deleted", "Delete"},
@@ -281,7 +280,6 @@ var mutants = []struct{ fault, group string }{
 	{"takes an engine's clock for its own", "Metrics"},
 
 	{"takes the postponed for queued", "Analytics"},
-	{"queues the cancelled", "Analytics"},
 	{"analyzes any tag", "Analytics"},
 	{"sees no zombies", "Analytics"},
 	{"takes all time for a minute", "Analytics"},

@@ -117,11 +117,7 @@ var pauseTests = []test{
 		t.pause(stint.DefaultQueue, true)
 		ids := t.enqueue(job("k"), job("k", stint.Delay(time.Hour)))
 		t.cancels(map[stint.ID]stint.CancelStatus{ids[0]: stint.CancelledNow, ids[1]: stint.CancelledNow}, "")
-		t.deletes(map[stint.ID]store.DeleteStatus{ids[0]: store.DeleteNotFinal, ids[1]: store.DeletedNow})
-		t.state(ids[0], stint.Cancelled)
-		w := t.join("k")
-		w.Finish(cancelled, w.One())
-		t.deletes(map[stint.ID]store.DeleteStatus{ids[0]: store.DeletedNow})
+		t.deletes(map[stint.ID]store.DeleteStatus{ids[0]: store.DeletedNow, ids[1]: store.DeletedNow})
 	}},
 	{"Engines are rung when a queue is paused and when it is resumed", func(t *T) {
 		p := as[store.Pauser](t)

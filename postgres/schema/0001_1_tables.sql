@@ -53,7 +53,8 @@ create domain stint.faulty     as boolean  check (value);
 
 -- The log of ready work. Lane -1 is a lane that no engine claims: a job that is
 -- not ready yet has its contents there, under its id, and a later entry or
--- waiting row refers to them by body.
+-- waiting row refers to them by body. What is cancelled before an engine claimed
+-- it is moved there.
 create table stint.entries (
   pos      bigint      not null default nextval('stint.positions'), -- where it stands in the log; of a job's first entry, the job's id
   lane     bigint      not null check (lane >= -1), -- of its queue and priority, or -1
@@ -188,8 +189,8 @@ create index executions_job on stint.executions (job, pos) where job is not null
 -- What is rare and asked for: attempts that did not succeed, in the order in
 -- which their jobs are listed.
 create index executions_trouble on stint.executions (coalesce(job, pos), outcome, final) where outcome <> 1;
--- What no engine had claimed: jobs that were cancelled or decided about while they
--- waited. Retention asks whether an engine decided anything that is left.
+-- What no engine had claimed: jobs that were cancelled before, or decided about
+-- while they waited. Retention asks whether an engine decided anything that is left.
 create index executions_unclaimed on stint.executions (engine) where nonce = 0;
 -- Time ranges of a table that is appended to in order of time. Without
 -- autosummarize all that came since the last vacuum would be read for each.

@@ -604,27 +604,100 @@ begin
 end
 $$;
 
--- See what became of a job whose marker is committed, and end it if it waits.
-create function stint.settle(p_job bigint) returns text language plpgsql
-set search_path = pg_catalog, pg_temp
+-- Where cancelled jobs are ready that no engine has claimed: after the frontier of
+-- the lane, or in progress when that passed.
+create view stint.cancelled_ready as
+select c.job, e.pos, e.lane, e.attempt, c.at, c.why
+from stint.cancellations c
+cross join lateral (
+  select l.pos, l.lane, l.xid, l.attempt from stint.entries l where l.pos = c.job
+  union all
+  select l.pos, l.lane, l.xid, l.attempt from stint.entries l where l.job = c.job
+) e
+cross join lateral stint.frontier(e.lane) f
+where e.lane >= 0
+  and ((e.xid, e.pos) > (f.xid, f.pos)
+    or exists (select from unnest(f.pending_xid, f.pending_pos) as p(xid, pos) where p.xid = e.xid and p.pos < e.pos));
+comment on column stint.cancelled_ready.job is 'the job''s id';
+comment on column stint.cancelled_ready.at  is 'when it was cancelled';
+
+-- End cancelled jobs that are ready: their entries go to the lane that no engine
+-- claims, so no claim finds them, and their final executions stand there. While
+-- the locks of their lanes are held no claim is under way. Lanes that are busy are
+-- passed over, unless it is to wait.
+create function stint.cancel_ready(p_jobs bigint[], p_wait boolean) returns integer language plpgsql
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 declare
-  state text;
-  ended boolean;
+  held  bigint[] := '{}';
+  at    bigint;
+  key   bigint;
+  clock timestamptz;
+  ended integer;
 begin
-  if stint.cancel_waiting(array[p_job]) > 0 then
-    return 'cancelled';
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'stint works in read committed transactions only' using errcode = 'ST001';
   end if;
-  -- A statement of its own: it sees what the one before waited for. And one
-  -- statement: between two the job could end.
-  select j.state, exists (select from stint.executions x where x.pos = j.id and x.job is null and x.final)
-               or exists (select from stint.executions x where x.job = j.id and x.final)
-    into state, ended from stint.jobs j where j.id = p_job;
-  if state is null or ended then
-    delete from stint.cancellations c where c.job = p_job;
-    return case when state = 'cancelled' then 'cancelled' when state is null then 'not found' else 'too late' end;
+  -- In the order of the lanes: in any other, two of these would wait for each other.
+  for at in select distinct r.lane from stint.cancelled_ready r where r.job = any (p_jobs) order by 1 loop
+    key := at # ('stint.entries'::regclass::oid::bigint << 24); -- as in claim
+    if not p_wait then
+      continue when not pg_try_advisory_xact_lock(key);
+    else
+      perform pg_advisory_xact_lock(key);
+    end if;
+    held := held || at;
+  end loop;
+  if held = '{}' then
+    return 0;
   end if;
-  return case when state = 'running' then 'asked' else 'cancelled' end;
+  clock := clock_timestamp();
+  -- A statement of its own: its snapshot is younger than the locks.
+  with ready as materialized (
+    select r.* from stint.cancelled_ready r where r.job = any (p_jobs) and r.lane = any (held)
+  ), moved as (
+    update stint.entries e set lane = -1 from ready r where e.pos = r.pos
+  ), done as (
+    insert into stint.executions (pos, nonce, engine, started, finished, job, attempt, slot, outcome, final, reason)
+      select r.pos, 0, 0, least(clock, r.at), least(clock, r.at), nullif(r.job, r.pos), r.attempt, 0, 6, true, r.why from ready r
+  )
+  delete from stint.cancellations c using ready r where c.job = r.job;
+  get diagnostics ended = row_count;
+  return ended;
+end
+$$;
+
+-- See what became of jobs whose markers are committed, and end those that no engine
+-- has. Null is one that was on its way from one place to another.
+create function stint.settle(p_jobs bigint[]) returns text[] language plpgsql
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+declare
+  answers text[];
+begin
+  -- What a crash takes back here the markers bring about again, so that no lane
+  -- is locked for as long as the disk takes.
+  perform set_config('synchronous_commit', 'off', true);
+  perform stint.cancel_waiting(p_jobs);
+  perform stint.cancel_ready(p_jobs, true);
+  -- A statement of its own: it sees what those before waited for. And one
+  -- statement: between two a job could end.
+  select array_agg(case
+      when not exists (select from stint.entries e where e.pos = u.job and e.job is null) then 'not found'
+      when x.outcome = 6 then 'cancelled'
+      when x.outcome is not null then 'too late'
+      when exists (select from stint.waiting w where w.job = u.job)
+        or exists (select from stint.cancelled_ready r where r.job = u.job) then null
+      else 'asked' end order by u.i)
+    into answers
+    from unnest(p_jobs) with ordinality as u(job, i)
+    left join lateral (
+      select y.outcome from stint.executions y where y.pos = u.job and y.job is null and y.final
+      union all
+      select y.outcome from stint.executions y where y.job = u.job and y.final) x on true;
+  delete from stint.cancellations c using unnest(p_jobs, answers) as a(job, answer)
+    where c.job = a.job and a.answer in ('not found', 'cancelled', 'too late');
+  return answers;
 end
 $$;
 
@@ -729,11 +802,13 @@ language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
-  clock timestamptz := clock_timestamp();
+  clock  timestamptz := clock_timestamp();
+  marked boolean := exists (select from stint.cancellations);
 begin
   -- Jobs that were put to wait, or that ended, in the moment that a person
-  -- cancelled them: neither of the two saw what the other was about to commit.
-  if exists (select from stint.cancellations) then
+  -- cancelled them: neither of the two saw what the other was about to commit. And
+  -- those of which somebody committed a marker and no more.
+  if marked then
     perform stint.cancel_waiting(array(
       select w.job from stint.waiting w join stint.cancellations c using (job) order by w.job limit p_limit));
     delete from stint.cancellations c
@@ -760,5 +835,9 @@ begin
   end if;
   select greatest(0, extract(epoch from w.due - clock_timestamp()) * 1000000)::bigint into next_in
     from stint.waiting w where w.due >= coalesce(until, p_from) order by w.due, w.job limit 1;
+  -- Last, so that no lane is locked for long; and a claim is not waited for.
+  if marked then
+    perform stint.cancel_ready(array(select r.job from stint.cancelled_ready r limit p_limit), false);
+  end if;
 end
 $$;

@@ -43,7 +43,7 @@ select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses,
        coalesce(j.reason, case when j.state = 'cancelled' then 'cancelled' end) as reason,
        j.created, j.due,
        -- of a job between two attempts, the last one: looked up for those alone, and only when asked for;
-       -- of one that is cancelled and that no engine came to end yet, its marker, which says what its last execution will
+       -- of one that has a marker only, that marker, which says what its last execution will
        case when j.marked is not null and j.state = 'cancelled' then j.marked when j.again then (select y.started from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.started end as started,
        case when j.marked is not null and j.state = 'cancelled' then j.marked when j.again then (select y.finished from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.finished end as finished, j.tags, j.urn, j.source, c.metadata,
        coalesce(c.retry, (select p.body from stint.policies p where p.id = c.policy)) as retry,
@@ -61,7 +61,8 @@ from (
                and not exists (select from unnest(f.pending_xid, f.pending_pos) p(xid, pos) where p.xid = v.xid and p.pos < v.pos)
               then 'running' when k.job is null then 'available' else 'cancelled' end as state,
          coalesce(w.queue, e.queue, b.queue) as queue, coalesce(w.priority, e.priority, b.priority) as priority,
-         coalesce(w.attempt, e.attempt, b.attempt) as attempt, coalesce(w.losses, e.losses, b.losses) as losses,
+         coalesce(w.attempt, e.attempt, b.attempt) as attempt,
+         (coalesce(w.losses, e.losses, b.losses) + case when w.job is null and v.outcome = 5 then 1 else 0 end)::smallint as losses, -- the last one too
          coalesce(case when w.job is null then case when e.pos is null then x.reason else l.reason end end,
                   case when w.job is not null or v.outcome is null then k.why when v.outcome = 1 then 'done' end) as reason,
          coalesce(w.due, e.due, e.created, b.due, b.created) as due,
@@ -93,7 +94,7 @@ comment on column stint.jobs.attempt    is 'the number of the attempt that it is
 comment on column stint.jobs.reason     is 'why it ended, or is to end';
 comment on column stint.jobs.created    is 'when it was enqueued';
 comment on column stint.jobs.due        is 'when it is or was to become ready';
-comment on column stint.jobs.started    is 'when its last attempt that is recorded began; when it was cancelled, if no engine came to end it yet';
+comment on column stint.jobs.started    is 'when its last attempt that is recorded began; when it was cancelled, if it never began';
 comment on column stint.jobs.finished   is 'when that ended, or it was cancelled';
 comment on column stint.jobs.retry      is 'its retry policy; null for the default';
 comment on column stint.jobs.max_losses is 'how many engines may die with it before it fails';
@@ -408,7 +409,8 @@ $$;
 comment on function stint.resume is 'Let the jobs of a paused queue begin again.';
 
 -- Cancel one job from any language: it is not begun any more, or asked to stop
--- if it runs. It counts from the moment that the transaction commits. The
+-- if it runs. It counts from the moment that the transaction commits; what no
+-- engine has ends with the next promotion, within a second where an engine works. The
 -- answer says what the job is now; not found is null.
 create function stint.cancel(job bigint, why text default null) returns text language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -28,7 +28,8 @@ create table stint_policies (
 -- has deleted everything: a frontier would then stand before new work.
 --
 -- Lane -1 is one that no engine claims: a job that is not ready yet has its
--- contents there, under its id, and later entries refer to them by body.
+-- contents there, under its id, and later entries refer to them by body. What is
+-- cancelled before an engine claimed it is moved there.
 create table stint_entries (
   pos      integer primary key autoincrement,
   lane     integer not null check (lane >= -1),
@@ -179,8 +180,8 @@ create index stint_waiting_faulty on stint_waiting (job) where faulty is not nul
 
 -- Cancelled jobs that have no final outcome yet. All that moves a
 -- job looks here, so a program in any language cancels one by
--- inserting its id: what waits or is available is cancelled with that, what
--- runs is asked to stop.
+-- inserting its id: what waits or is available is cancelled with that, and ends
+-- with the next promotion; what runs is asked to stop.
 create table stint_cancellations (
   job integer primary key,
   at  integer not null,
@@ -396,7 +397,7 @@ union all
                    when e.pos <= (select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1) then 'running'
                    else 'available' end as text),
          x.pos is null and exists (select 1 from stint_beats b, json_each(b.running) r where r.value = e.pos),
-         e.queue, e.priority, e.args, e.attempt, e.losses,
+         e.queue, e.priority, e.args, e.attempt, cast(e.losses + ifnull(x.outcome = 5, 0) as integer),
          cast(case when x.pos is not null then ifnull(x.reason, case x.outcome when 1 then 'done' when 6 then 'cancelled' end)
                    else ifnull((select c.why from stint_cancellations c where c.job = e.pos), case when k.job is not null then 'cancelled' end) end as text),
          cast(e.created as integer), cast(ifnull(e.due, e.created) as integer),
@@ -415,7 +416,7 @@ union all
                    when e.pos <= (select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1) then 'running'
                    else 'available' end as text),
          x.pos is null and exists (select 1 from stint_beats b, json_each(b.running) r where r.value = e.pos),
-         e.queue, e.priority, b.args, e.attempt, e.losses,
+         e.queue, e.priority, b.args, e.attempt, cast(e.losses + ifnull(x.outcome = 5, 0) as integer),
          cast(case when x.pos is not null then ifnull(x.reason, case x.outcome when 1 then 'done' when 6 then 'cancelled' end)
                    else ifnull((select c.why from stint_cancellations c where c.job = e.job), case when k.job is not null then 'cancelled' end) end as text),
          cast(b.created as integer), cast(ifnull(e.due, e.created) as integer),
