@@ -53,6 +53,8 @@ func TestAnEngineGoesOnAtAServerThatLostNothing(t *testing.T) {
 			t.Errorf("at a server that lost %s the next beat gives %v", what, err)
 		}
 	}
+	must(t, s.Move(t.Context(), w.Info.Token, all(func(p *store.Proof) { p.Recorded = nil })))
+	must(t, beats(w))
 	must(t, s.Move(t.Context(), w.Info.Token, all(nil)))
 	must(t, beats(w))
 	if err := beats(other); !errors.Is(err, store.ErrMoved) {

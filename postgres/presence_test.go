@@ -62,6 +62,7 @@ func TestAnEngineWhoseSessionStandsIsBuriedOnlyAfterALongSilence(t *testing.T) {
 // A process that dies closes its connections, and need not be waited for.
 func TestAnEngineWhoseProcessDiedIsBuriedAtOnce(t *testing.T) {
 	s := newStore(t)
+	present(t, s, s) // it has nothing to do with that
 	its := openStore(t, s.url())
 	_, bury := present(t, its, s)
 	its.Close()

@@ -156,6 +156,9 @@ func (w *Worker) concludeAll(end store.Result, entries ...store.Entry) []store.C
 	return done
 }
 
+// ClaimOf is the claim by which it took an entry.
+func (w *Worker) ClaimOf(pos store.Position) store.ClaimRef { return w.taken[pos] }
+
 // TryFinish records executions under the claims that took their entries.
 func (w *Worker) TryFinish(ctx context.Context, done ...store.Completion) (int, error) {
 	var refs []store.ClaimRef
