@@ -50,7 +50,7 @@ var measurements = []measurement{
 type settings struct {
 	db                                                               string
 	jobs, batch, producers, backlog, engines, slots, before, waiting int
-	lanes, writers, rounds, tabs, runs                                      int
+	lanes, writers, rounds, tabs, runs                               int
 	work, duration, every, watch                                     time.Duration
 	rate, scheduled                                                  float64
 	oneByOne, noLimit, pin, compare, asleep, json                    bool

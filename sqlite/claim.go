@@ -82,6 +82,34 @@ func (s *Store) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim,
 	return claim, err
 }
 
+// ClaimLanes implements [store.Claimer].
+func (s *Store) ClaimLanes(ctx context.Context, req store.ClaimRequest, lanes []store.LaneHead) ([]store.Claim, error) {
+	var claims []store.Claim
+	var at []store.Position
+	err := s.write(ctx, func(c *conn) (bool, error) {
+		claims, at = make([]store.Claim, 0, min(len(lanes), mostLanes)), nil
+		for next := req; len(claims) < cap(claims) && next.Max > 0; next.Serial++ {
+			next.Lane = lanes[len(claims)].Lane
+			claim := store.Claim{ClaimRef: store.ClaimRef{Lane: next.Lane, Nonce: req.Nonce}, Serial: next.Serial}
+			if err := c.claim(next, &claim); err != nil {
+				return false, err
+			}
+			claims, at = append(claims, claim), append(at, claim.Positions...)
+			next.Max -= len(claim.Positions)
+		}
+		return false, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim %d jobs of %d lanes: %w", req.Max, len(lanes), err)
+	}
+	entries, err := s.Fetch(ctx, at)
+	store.DealEntries(claims, entries)
+	return claims, err
+}
+
+// mostLanes bounds how long one call keeps others from writing.
+const mostLanes = 500
+
 func (c *conn) claim(req store.ClaimRequest, claim *store.Claim) error {
 	if err := c.fence(req.Engine); err != nil {
 		return err

@@ -152,8 +152,9 @@ as $$ select nullif(substr(pg_snapshot_send(snap), 13 + 8 * nth, 8), '') $$;
 -- Take up to p_max entries of a lane. The answer is the claim's number, 0 when
 -- there was nothing to take, null when the lane is busy. (A value that is
 -- assigned takes half the time of one that is performed or selected.)
+-- p_next: after a claim of another lane in the same transaction, by claim_lanes.
 create function stint.claim(p_engine bigint, p_serial bigint, p_low bigint, p_nonce bigint, p_lane bigint,
-  p_max integer, p_wait boolean, p_settle boolean, out n bigint, out positions bigint[])
+  p_max integer, p_wait boolean, p_settle boolean, p_next boolean default false, out n bigint, out positions bigint[])
 language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
@@ -174,12 +175,14 @@ declare
 begin
   -- No snapshot lists its own transaction as in progress. What this one
   -- appended behind a frontier past its number would never be claimed.
-  if pg_current_xact_id_if_assigned() is not null then
-    raise exception 'a claim is the first that its transaction writes, and all of it' using errcode = 'ST004';
+  if not p_next then
+    if pg_current_xact_id_if_assigned() is not null then
+      raise exception 'a claim is the first that its transaction writes, and all of it' using errcode = 'ST004';
+    end if;
+    -- The fence comes before the lane: after it, one burial in progress would
+    -- stop the lane for everyone.
+    ok := stint.fence(p_engine);
   end if;
-  -- The fence comes before the lane: after it, one burial in progress would
-  -- stop the lane for everyone.
-  ok := stint.fence(p_engine);
   if p_wait then
     ok := pg_advisory_xact_lock(lane_lock) is null;
   elsif not pg_try_advisory_xact_lock(lane_lock) then
@@ -280,17 +283,52 @@ begin
 end
 $$;
 
+-- Take up to p_max entries of several lanes, one after the other, each by a claim
+-- of its own; the claims' serial numbers count up from p_serial. Of each lane that
+-- was come to the answer has what claim answers of it, with how many entries it
+-- took; the positions stand one behind the other.
+--
+-- From the second lane on this transaction has a number, which its own snapshots
+-- do not list: it reads as one that has ended. Having appended nothing, and being
+-- about to append nothing, it is to every lane as one that has. Lanes are tried and
+-- never waited for, since it holds the locks of those before.
+create function stint.claim_lanes(p_engine bigint, p_serial bigint, p_low bigint, p_nonce bigint, p_lanes bigint[],
+  p_max integer, p_settle boolean[], out n bigint[], out taken integer[], out positions bigint[])
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  c    record;
+  room integer := p_max;
+begin
+  for i in 1 .. cardinality(p_lanes) loop
+    exit when room <= 0;
+    c := stint.claim(p_engine, p_serial + i - 1, p_low, p_nonce, p_lanes[i], room, false, p_settle[i], i > 1);
+    n[i] := c.n;
+    taken[i] := coalesce(cardinality(c.positions), 0);
+    positions := positions || c.positions;
+    room := room - taken[i];
+  end loop;
+end
+$$;
+
 -- The positions that a claim took, null when it was not recorded. The little
 -- WAL that this writes makes the transaction's commit a synchronous one, which
 -- flushes the claim's asynchronous commit as well: outside the lane's lock and
--- grouped with what others flush at the time.
-create function stint.barrier(p_engine bigint, p_serial bigint, out positions bigint[]) language plpgsql
+-- grouped with what others flush at the time. Those of several lanes, whose numbers
+-- go up to p_last, are of one transaction.
+create function stint.barrier(p_engine bigint, p_serial bigint, p_last bigint default null, out positions bigint[]) language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
   written pg_lsn;
 begin
-  select c.positions into positions from stint.claims c where c.engine = p_engine and c.serial = p_serial;
+  if p_last is null then
+    select c.positions into positions from stint.claims c where c.engine = p_engine and c.serial = p_serial;
+  else
+    select array_agg(p.pos) into positions from stint.claims c cross join unnest(c.positions) as p(pos)
+      where c.engine = p_engine and c.serial between p_serial and p_last having count(*) > 0;
+  end if;
   if found then
     perform stint.durable();
     written := pg_logical_emit_message(true, 'stint', '');
