@@ -74,6 +74,7 @@ func (s *session) claim(ctx context.Context) {
 			}
 			turn++
 			list = known.targets(s.claimable(heads), turn)
+			idle.lanes = known.count()
 		}
 		if len(list) == 0 {
 			trying.reset()

@@ -115,31 +115,59 @@ $$;
 
 -- The lanes that have something to claim. Known lanes come sorted, with those
 -- that the caller does not want marked foreign; lanes between them are found
--- by stepping through the index.
+-- by stepping through the index. Fifty at a time are asked for in one statement: one
+-- for each costs eight times as much. What that leaves open, sight answers: lanes with
+-- entries that may have become visible late, and those of fifty of which some had to
+-- step over much.
 create function stint.look(p_lanes bigint[], p_foreign boolean[])
 returns table (lane bigint, queue text, priority smallint, kind text, settle boolean)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off
 as $$
 declare
-  prev  bigint := -1;
-  upto  bigint;
-  found_lane bigint;
+  bounds bigint[] := -1::bigint || p_lanes || 9223372036854775807;
+  prev   bigint;
+  began  bigint;
+  r      record;
 begin
-  for i in 1 .. cardinality(p_lanes) + 1 loop
-    upto := coalesce(p_lanes[i], 9223372036854775807);
+  for i in 1 .. cardinality(p_lanes) + 1 by 50 loop
+    began := stint.steps();
+    for r in
+      select k.prev, k.upto, g.lane as between_, f.listed, e.*
+      from unnest(bounds[i : i+49], bounds[i+1 : i+50], p_foreign[i : i+49]) as k(prev, upto, away)
+      left join lateral (
+        select l.lane from stint.entries l
+        where l.lane > k.prev and l.lane < k.upto
+        order by l.lane, l.xid, l.pos limit 1) g on true
+      left join lateral (
+        select c.xid, c.pos, coalesce(c.pending_n, cardinality(c.pending_xid)) as listed
+        from stint.claims c where c.lane = k.upto and not k.away
+        order by c.lane desc, c.n desc limit 1) f on true
+      left join lateral (
+        select l.lane, l.queue, l.priority, l.kind from stint.entries l
+        where l.lane = k.upto and not k.away and (l.xid, l.pos) > (coalesce(f.xid, '0'), coalesce(f.pos, 0))
+        order by l.xid, l.pos limit 1) e on true
+      where g.lane is not null or e.lane is not null or f.listed is not null
     loop
-      select e.lane into found_lane from stint.entries e
-        where e.lane > prev and e.lane < upto
-        order by e.lane, e.xid, e.pos limit 1;
-      exit when not found;
-      return query select * from stint.sight(found_lane);
-      prev := found_lane;
+      prev := r.between_;
+      while prev is not null loop
+        return query select * from stint.sight(prev);
+        select l.lane into prev from stint.entries l
+          where l.lane > prev and l.lane < r.upto
+          order by l.lane, l.xid, l.pos limit 1;
+      end loop;
+      if r.lane is not null then
+        lane := r.lane; queue := r.queue; priority := r.priority; kind := r.kind; settle := false;
+        return next;
+      elsif r.listed is not null then
+        return query select * from stint.sight(r.upto) s where not s.settle;
+      end if;
     end loop;
-    if p_lanes[i] is not null and not p_foreign[i] then
-      return query select * from stint.sight(p_lanes[i]);
+    if stint.steps() - began > 100 + 10 * least(50, cardinality(bounds) - i) then
+      return query
+        select s.* from unnest(p_lanes[i : i+49], p_foreign[i : i+49]) as k(lane, away) cross join lateral stint.sight(k.lane) s
+        where not k.away and s.settle;
     end if;
-    prev := upto;
   end loop;
 end
 $$;
