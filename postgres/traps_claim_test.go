@@ -259,6 +259,25 @@ var claimTraps = []trap{
 		}
 		return nil
 	}},
+	{"Claims of several lanes survive the server's death", func(b *bench) error {
+		server := pgtest.Start(b, pgtest.Options{Settings: map[string]string{"wal_writer_delay": "10s"}})
+		url := server.New(b)
+		c := b.at(url)
+		c.enqueue(5)
+		c.enqueue(5, stint.Queue("other"))
+		w := c.join()
+		for range 5 {
+			_, err := w.TryClaimLanes(b.Context(), 2, store.LaneOf("none", 0, store.PartNormal, "").ID, normal, store.LaneOf("other", 0, store.PartNormal, "").ID)
+			b.must(err)
+		}
+		server.Kill()
+		server.Start()
+		again := openStore(b, url)
+		if n := value[int](b, again.pool, `select count(*) from stint.claims`); n != 6 {
+			return fmt.Errorf("6 claims were answered, and %d are left", n)
+		}
+		return nil
+	}},
 	{"What an engine was told survives the server's death, also where nobody else waits for the disk", func(b *bench) error {
 		server := pgtest.Start(b, pgtest.Options{Settings: map[string]string{"wal_writer_delay": "10s", "synchronous_commit": "off"}})
 		url := server.New(b)
