@@ -144,7 +144,10 @@ func (s *session) claimFrom(list []target) (rest []target, tried bool, err error
 	if len(busy) == 0 {
 		return full, tried, nil
 	}
-	_, err = s.claimLanes(busy[:1], s.pools.room(busy[0].Lane, time.Now()), true)
+	got, err := s.claimLanes(busy[:1], s.pools.room(busy[0].Lane, time.Now()), true)
+	if err == nil && len(got.busy) > 0 {
+		err = store.ErrLaneBusy // although it was to wait: do not ask again at once
+	}
 	return append(full, busy[1:]...), true, err
 }
 
