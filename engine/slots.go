@@ -38,14 +38,6 @@ func (s *session) attempts(yield func(*attempt) bool) {
 	}
 }
 
-// idle reports whether no handler runs.
-func (s *session) idle() bool {
-	for range s.attempts {
-		return false
-	}
-	return true
-}
-
 // announcements lists what is being worked on, for a beat.
 func (s *session) announcements() (list []store.Position) {
 	for one := range s.eachSlot {
