@@ -27,7 +27,7 @@ var jobBugs = []Bug{
 	bugFence, bugGhost, bugHeld, bugJudge, bugFlush, bugBeat, bugEnqueue, bugPromote, bugLow, bugMurder, bugForgiven,
 	bugUnmarked, bugTooSoon, bugSilent, bugHandsOut, bugRetries, bugHollow, bugRepeats, bugSplit, bugCertain,
 	bugUnswept, bugSweeps, bugEarly, bugCharges, bugOrphans, bugErases, bugLingers, bugRelapse, bugOpen, bugShut,
-	bugHushed, bugHeedless, bugCrowds, bugEager, bugHides, bugForgets, bugPuts, bugHasty, bugRules, bugTrusts,
+	bugHushed, bugHeedless, bugCrowds, bugEager, bugHides, bugForgets, bugPuts, bugHasty, bugRules,
 }
 
 // scheduleBugs are those of schedules, which not every seed has.
@@ -63,7 +63,6 @@ const (
 	bugLow      Bug = "promises too much"               // a beat promises too much
 	bugMurder   Bug = "buries the living"               // a watch buries living engines
 	bugForgiven Bug = "charges nobody"                  // a burial never counts a loss
-	bugTrusts   Bug = "vouches without an end"          // an engine that is cut off in silence is vouched for as long as that lasts
 
 	bugUnmarked Bug = "drops the marker"          // the marker of a cancellation is dropped
 	bugTooSoon  Bug = "is never too late"         // a cancellation that came too late says that it came in time
