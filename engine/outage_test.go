@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,10 +52,16 @@ func (c *unreachable) Join(ctx context.Context, e store.EngineInfo, kinds []stin
 func TestAnEngineThatGaveUpItsPlaceSaysItselfWhatBecameOfItsJobs(t *testing.T) {
 	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 		mux := stint.NewMux()
+		var mu sync.Mutex // guards runs
 		runs := map[stint.ID]int{}
+		begins := func(job *stint.Job) {
+			mu.Lock()
+			defer mu.Unlock()
+			runs[job.ID]++
+		}
 		var mayHaveRun []bool
 		handle(mux, "short", func(_ context.Context, job *stint.Job) error {
-			runs[job.ID]++
+			begins(job)
 			time.Sleep(2 * time.Second)
 			return nil
 		})
@@ -68,7 +75,7 @@ func TestAnEngineThatGaveUpItsPlaceSaysItselfWhatBecameOfItsJobs(t *testing.T) {
 			}
 		})
 		handle(mux, "once", func(ctx context.Context, job *stint.Job) error {
-			runs[job.ID]++
+			begins(job)
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
