@@ -157,8 +157,9 @@ type Job struct {
 	Attempt  int // counts from 1; runs that were not charged do not count
 	Losses   int // how often an engine died while it ran this job
 
-	// MayHaveRun says that an engine died with this job in hand: the handler may have begun, and got
-	// to any point. It is false again after an attempt that ended in any other way.
+	// MayHaveRun says that an engine died or lost its database with this job in hand: the handler may
+	// have begun, and got to any point. It is false again after an attempt that ended in any other
+	// way.
 	MayHaveRun bool
 
 	MaxLosses int // how often that may happen

@@ -107,9 +107,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		if asked.Err() != nil {
 			return drainReason(asked)
 		}
-		if s.idle() {
-			e.former = append(e.former, s)
-		}
+		e.former = append(e.former, s)
 	}
 }
 

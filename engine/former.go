@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -18,12 +19,12 @@ import (
 // that ran is said not to have begun.
 type remains struct {
 	mu    sync.Mutex
-	ended map[store.Position]*task            // with an outcome from before the fence
-	cut   map[store.Position]store.Completion // began, and had no outcome when the fence came: slot and start
+	ended map[store.Position]*task // with an outcome from before the fence
+	cut   map[store.Position]bool  // began, and had no outcome when the fence came
 }
 
 func newRemains() *remains {
-	return &remains{ended: map[store.Position]*task{}, cut: map[store.Position]store.Completion{}}
+	return &remains{ended: map[store.Position]*task{}, cut: map[store.Position]bool{}}
 }
 
 // note keeps what is known of a task whose outcome will not be recorded by the session. One that
@@ -37,53 +38,52 @@ func (r *remains) note(t *task) {
 	case t.inline == nil && !t.drop:
 		r.ended[t.entry.Pos] = t
 	case !t.done.Started.IsZero():
-		r.cut[t.entry.Pos] = store.Completion{Slot: t.done.Slot, Started: t.done.Started, Ended: time.Now()}
+		r.cut[t.entry.Pos] = true
 	}
 }
 
-// judge says how an unfinished entry of the session ended. Its process lives, so nothing is
-// suspected.
-func (r *remains) judge(now func(time.Time) time.Time) func(*store.Entry, bool) store.Completion {
-	return func(e *store.Entry, begun bool) store.Completion {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if t := r.ended[e.Pos]; t != nil {
-			return t.done
-		}
-		run, cut := r.cut[e.Pos]
-		end := returnedUnstarted
-		switch {
-		case !cut && !begun:
-		case e.MaxLosses == 0:
-			end = store.Result{Outcome: stint.OutcomeLost, Err: errOutage}
-		default:
-			end.Note = errOutage.Error()
-		}
-		x := store.Conclude(e, end, now(time.Now()), random01())
-		x.Slot, x.Started, x.Ended = run.Slot, run.Started, run.Ended
-		return x
-	}
+// settlement is how the unfinished entries of a session ended, as it is recorded. A burial that is
+// tried again judges twice.
+type settlement struct {
+	*remains
+	ended map[store.Position]*task
+	lost  lostAttempts
 }
 
-var errOutage = errors.New("the engine could not reach the database for too long")
+// judge says how an unfinished entry ended. What was cut short is lost, and charged: the job itself
+// may be what keeps its engine from beating, each time.
+func (o *settlement) judge(e *store.Entry, begun bool, now time.Time) store.Completion {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t := o.remains.ended[e.Pos]; t != nil {
+		o.ended[e.Pos] = t
+		return t.done
+	}
+	if !begun && !o.cut[e.Pos] {
+		return store.Conclude(e, returnedUnstarted, now, 0)
+	}
+	x := store.Conclude(e, store.Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost, Part: store.PartFront, Suspect: suspectAnnounced}, now, random01())
+	o.lost[e.Pos] = &hookRun{job: e.Job, done: x}
+	return x
+}
 
-// settleFormer takes the engine's earlier sessions, which were fenced, out of the roster. What
-// fails is tried again with the next look.
+// settleFormer takes the engine's earlier sessions, which were fenced, out of the roster, unless
+// others do it before. What fails is tried again with the next look.
 func (s *session) settleFormer(ctx context.Context) {
 	s.former = slices.DeleteFunc(s.former, func(f *session) bool { return s.settle(ctx, f) })
 }
 
 func (s *session) settle(ctx context.Context, f *session) bool {
+	select {
+	case <-f.over:
+	default:
+		return false // a handler goes on, or what ended is not noted yet
+	}
 	ctx, cancel := context.WithTimeout(ctx, longestBurial)
 	defer cancel()
-	began := 0
-	judge := f.remains.judge(s.clock.at)
+	o := settlement{f.remains, map[store.Position]*task{}, lostAttempts{}}
 	n, err := s.store.Bury(ctx, store.Burial{Engine: f.token, Why: "could not reach the database"}, func(e *store.Entry, begun bool) store.Completion {
-		x := judge(e, begun)
-		if !x.Started.IsZero() {
-			began++
-		}
-		return x
+		return o.judge(e, begun, s.clock.at(time.Now()))
 	})
 	switch {
 	case errors.Is(err, store.ErrBuried):
@@ -92,13 +92,12 @@ func (s *session) settle(ctx context.Context, f *session) bool {
 		s.troubleAbout(ctx, "bury", s.config.Instance, err)
 		return false
 	}
-	info := store.EngineInfo(f.me)
-	info.Token, info.Instance = f.token, s.config.Instance
-	s.emit(event.Event{Type: event.EventBurial, Engine: s.token, Other: &info, Count: n, Begun: began})
+	s.emit(event.Event{Type: event.EventSettled, Engine: s.token, Count: n, Begun: len(o.ended) + len(o.lost)})
 	s.wakeups[work].notify()
 	s.wakeups.leasesFree()
-	for _, t := range f.remains.ended {
+	for _, t := range o.ended {
 		f.notifyEnd(t)
 	}
+	s.reportLost(o.lost)
 	return true
 }

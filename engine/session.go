@@ -36,7 +36,7 @@ type session struct {
 	draining chan struct{} // closed when the engine was asked to leave
 	drain    func()        // closes it
 
-	endOnce sync.Once // the session is fenced, or leaves
+	endTold atomic.Bool // whether it was told that the session is fenced, or leaves
 
 	wakeups      wakeups          // what the store notifies of
 	capacity     *wakeup          // a slot came free
@@ -55,6 +55,7 @@ type session struct {
 	inflight   *inflight              // claimed and not yet recorded
 	clock      clock
 	hooks      *hooks
+	over       <-chan struct{} // closed when the stages have ended
 	remains    *remains
 	moves      atomic.Int64 // how often it went on at another server
 	endEvents  endEvents
@@ -155,7 +156,8 @@ func (s *session) run(ctx context.Context) error {
 	stages.Go(func() { defer close(s.ended); s.execute(s.ended); s.inlineRuns.close() })
 	stages.Go(func() { s.finish(s.ended) })
 
-	stuck := !s.awaitStages(ended(&stages))
+	s.over = ended(&stages)
+	stuck := !s.awaitStages(s.over)
 	leads.Wait()
 	var err error
 	switch {
@@ -233,8 +235,8 @@ const cancelGrace = 5 * time.Second
 // fence cancels the session's work at once: nothing that still runs will count.
 func (s *session) fence() {
 	s.cancel(stint.ErrFenced)
-	if s.fenced() { // and had not ended before
-		s.endOnce.Do(func() { s.emit(event.Event{Type: event.EventBuried, Engine: s.token}) })
+	if s.fenced() && s.endTold.CompareAndSwap(false, true) { // and had not ended before
+		s.emit(event.Event{Type: event.EventBuried, Engine: s.token})
 	}
 }
 
@@ -242,7 +244,7 @@ func (s *session) fence() {
 // answer was lost, returns to the front of its lane. A beat that finds the session gone after that
 // is not reported.
 func (s *session) leave() error {
-	s.endOnce.Do(func() {})
+	s.endTold.Store(true)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
 	defer cancel()
 	wait := new(backoff)

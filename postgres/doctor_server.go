@@ -86,7 +86,7 @@ var (
 		where age >= @frozen::bigint`}
 
 	connections = question{about: "connections", rule: warning("connections_short",
-		"{used} of {room} connections are in use; an engine needs up to 8, and one that cannot connect sends no heartbeat",
+		"{used} of {room} connections are in use; an engine needs up to 9, and one that cannot connect sends no heartbeat",
 		"raise max_connections, give programs smaller pools (pool_max_conns in the URL), or put a pooler in session mode before those that need none of their own"), sql: `
 		select 'max_connections' as subject, used, room
 		from (select count(*) as used, current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint as room

@@ -24,9 +24,9 @@ import (
 //
 //	the session stands            nobody buries the engine before it was silent for four
 //	                              thirds of its longest outage
-//	the server went down          nobody does either, for nobody's queries work; and when
-//	                              they do, the engine's last beat is one of another start
-//	                              or timeline of the server
+//	the server is down            nobody does either: nobody's queries work, and when they
+//	                              do again, the last beat is one of another start of the
+//	                              server
 //	the session is lost           beats decide, and the time to live
 //
 // A machine that is cut off without a word keeps its session for as long: the server

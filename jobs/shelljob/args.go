@@ -71,8 +71,9 @@ func hasNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }
 
 // environ is a command's environment; of a name that is there twice the last
 // one counts. STINT_JOB, STINT_ATTEMPT, STINT_QUEUE and STINT_CORRELATION tell the
-// command who it is, and STINT_MAY_HAVE_RUN whether an engine died with the job, so nothing may replace them. By the correlation what it enqueues
-// with the command stint belongs to the job.
+// command who it is, and STINT_MAY_HAVE_RUN whether an engine died with the job, so
+// nothing may replace them. By the correlation what it enqueues with the command
+// stint belongs to the job.
 func (c Config) environ(job *stint.Job, extra map[string]string) []string {
 	allowed := c.Env
 	if allowed == nil {

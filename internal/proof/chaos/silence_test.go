@@ -88,15 +88,15 @@ func TestAnEngineCutOffInSilenceAmidAFlushComesBackByItself(t *testing.T) {
 	over := w.CutOff("lone")
 	proxy.Stall(chaos.Both, 4*ttl)
 
-	fenced := w.Await("lone", event.EventBuried, 1, 10*time.Second)
+	fenced := w.Await("lone", event.EventBuried, 1, 2*ttl)
 	if late := fenced.At.Sub(fence); late > pace.Of(time.Second) {
 		t.Errorf("it had ended its work %v after it fenced itself", late)
 	}
 	other := w.Start(chaos.Worker{Name: "other", DB: w.url, Slots: 4, TimeToLive: ttl})
-	w.Drain(t.Context(), w.store, 30*time.Second)
+	w.Drain(t.Context(), w.store, 5*ttl)
 	proxy.Calm()
 	over()
-	w.Await("lone", event.EventJoined, 2, 10*time.Second)
+	w.Await("lone", event.EventJoined, 2, 2*ttl)
 	for _, p := range []*chaos.Process{lone, other} {
 		if err := p.Stop(); err != nil {
 			t.Errorf("%s: %v", p.Name, err)

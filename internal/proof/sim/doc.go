@@ -106,8 +106,9 @@
 // SQLite has neither sessions to end nor burials that are cut short. The
 // simulator plays both: the transaction of a frozen process blocks its engine's
 // burial until it is ended, and some burials leave claims that a sweep must
-// find, which is written here as PostgreSQL's works. Liveness locks, orders to
-// drain and failovers are not played.
+// find, which is written here as PostgreSQL's works. The sessions
+// by which a server knows who lives are played; orders to drain and failovers are
+// not.
 //
 // # Replay
 //

@@ -180,13 +180,14 @@ type Age int
 // The ages, the youngest first.
 const (
 	Young   Age = iota // nothing
-	Lasting            // retention, and leases with it
-	Single             // schedules
+	Beating            // sessions by which the server knows who lives
+	Lasting            // and retention, and leases with it
+	Single             // and schedules
 	Twisted            // and people who operate, callers, pools of slots and retry functions
 	Plain              // and the twists of jobs
 )
 
-var ages = map[Age]string{Young: "", Lasting: "-lasting", Single: "-single", Twisted: "-twisted", Plain: "-plain"}
+var ages = map[Age]string{Young: "", Beating: "-beating", Lasting: "-lasting", Single: "-single", Twisted: "-twisted", Plain: "-plain"}
 
 // String is how the seed is written.
 func (s Seed) String() string { return strconv.FormatUint(s.N, 10) + ages[s.Age] }

@@ -241,6 +241,10 @@ func (w *world) newMachine(number int) *machine {
 		Retention:  w.retention,
 		LeaseFor:   roll(w.seed.N, "machine leads", number).between(2*time.Second, 10*time.Second),
 	}
+	m.config.MaxOutage = -1
+	if sessions := roll(w.seed.N, "machine keeps a session", number); w.seed.Age < Beating && sessions.chance(70) {
+		m.config.MaxOutage = sessions.between(m.config.TimeToLive, 2*m.config.TimeToLive)
+	}
 	if number > 0 { // the first can do everything
 		m.kinds = nil
 		for _, kind := range kinds {

@@ -151,6 +151,7 @@ func (p *process) recorded(done []store.Completion) {
 func (p *process) Join(ctx context.Context, e store.EngineInfo, kinds []stint.KindInfo) error {
 	p.joined(e.Token)
 	e.BootID = ""
+	p.appear(e)
 	_, _, err := call(ctx, p, opJoin, func(ctx context.Context) (none, error) {
 		err := p.store.Join(ctx, e, kinds)
 		// All of these processes are one, which would vouch for the dead.
@@ -159,6 +160,9 @@ func (p *process) Join(ctx context.Context, e store.EngineInfo, kinds []stint.Ki
 		return none{}, err
 	})
 	p.joined(e.Token)
+	if err != nil {
+		p.Release(e.Token)
+	}
 	return err
 }
 
@@ -199,6 +203,9 @@ func (p *process) Drain(ctx context.Context, engine store.EngineID) error {
 func (p *process) Bury(ctx context.Context, b store.Burial, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
 	cutShort := p.beforeBurial(b.Engine)
 	return ask(ctx, p, opBury, func(ctx context.Context) (int, error) {
+		if p.w.spares(b) {
+			return 0, store.ErrAlive
+		}
 		if p.w.open.block(b.Engine) {
 			p.w.note(p.name, nil, "bury engine %x: blocked", b.Engine)
 			return 0, store.ErrBurialBlocked
@@ -265,6 +272,7 @@ func jobsOf(entries []store.Entry) []int64 {
 type (
 	common interface {
 		store.Store
+		store.LivenessLocker
 		store.Canceller
 		store.TxFinisher
 		store.OrphanRecoverer

@@ -69,6 +69,7 @@ type world struct {
 	culprits   map[store.EngineID]bool // engines that died of what they ran alone
 	answers    []answer
 	violations []string
+	presences  map[store.EngineID]*presence
 }
 
 // Verdict is what came of a seed.
@@ -116,7 +117,7 @@ func run(ctx context.Context, seed Seed, bug Bug, dir, path string) *Verdict {
 		trace: trace{began: time.Now()}, seed: seed, bug: bug, real: real, ground: ground, store: plant(bug, ground), handlers: handlers,
 		historyDir: dir, calm: make(chan struct{}), done: make(chan struct{}), cancels: newCancellations(), operations: newOperations(), pauses: newPauses(),
 		naps: map[string]int{}, whims: map[string]*whim{},
-		undecided: map[store.Position]bool{}, decisions: map[doubt]int{}, guests: map[store.Position]*visit{}, culprits: map[store.EngineID]bool{},
+		undecided: map[store.Position]bool{}, decisions: map[doubt]int{}, guests: map[store.Position]*visit{}, culprits: map[store.EngineID]bool{}, presences: map[store.EngineID]*presence{},
 	}
 	w.calendar = newCalendar(seed)
 	w.retention = retentionOf(seed)
