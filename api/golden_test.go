@@ -112,7 +112,7 @@ func (fixed) Engines(context.Context) ([]store.EngineInfo, error) {
 	return []store.EngineInfo{worker, silent}, nil
 }
 
-func (fixed) Held(context.Context, store.EngineID, int64) ([]store.Claim, error) {
+func (fixed) Held(context.Context, store.EngineID, int64, ...int64) ([]store.Claim, error) {
 	return []store.Claim{{Positions: []store.Position{7}}}, nil
 }
 

@@ -164,7 +164,7 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 		s.drain()
 	}
 	before := s.inflight.snapshot()
-	claims, err := s.store.Held(limit, s.token, before.from)
+	claims, err := s.store.Held(limit, s.token, before.from, before.expected...)
 	if err != nil {
 		s.trouble(ctx, "compare what the engine holds", err)
 		return nil // it did beat

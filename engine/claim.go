@@ -160,6 +160,7 @@ type took struct {
 
 // claimLanes claims from lanes of one pool and sends the tasks on.
 func (s *session) claimLanes(lanes []target, room int, wait bool) (took, error) {
+	began := time.Now()
 	all, states, err := s.claimUpTo(lanes, room, wait)
 	if err != nil {
 		return took{}, err
@@ -172,6 +173,9 @@ func (s *session) claimLanes(lanes []target, room int, wait bool) (took, error) 
 		got.entries += len(c.Positions)
 		entries += len(c.Entries)
 		s.addTasks(c, states[i])
+	}
+	if p := s.pools.of(lanes[0].Queue); p != nil {
+		p.pace.claimed(time.Since(began), got.entries == room)
 	}
 	waiting := s.pools.waiting()
 	s.primed = s.primed || waiting > 0

@@ -23,11 +23,11 @@ type endless struct {
 	engine store.EngineID
 }
 
-func (f endless) Held(ctx context.Context, token store.EngineID, serial int64) ([]store.Claim, error) {
+func (f endless) Held(ctx context.Context, token store.EngineID, serial int64, known ...int64) ([]store.Claim, error) {
 	if token == f.engine {
 		return nil, errors.New("it takes too long")
 	}
-	return f.anyStore.Held(ctx, token, serial)
+	return f.anyStore.Held(ctx, token, serial, known...)
 }
 
 func TestAnEngineIsBuriedHoweverMuchItHasClaimed(t *testing.T) {
@@ -56,9 +56,9 @@ func (f *questions) Heartbeat(ctx context.Context, token store.EngineID, b store
 	return f.anyStore.Heartbeat(ctx, token, b)
 }
 
-func (f *questions) Held(ctx context.Context, token store.EngineID, serial int64) ([]store.Claim, error) {
+func (f *questions) Held(ctx context.Context, token store.EngineID, serial int64, known ...int64) ([]store.Claim, error) {
 	f.from.Store(serial)
-	return f.anyStore.Held(ctx, token, serial)
+	return f.anyStore.Held(ctx, token, serial, known...)
 }
 
 // Beside one long job any number of claims may be made.

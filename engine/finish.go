@@ -18,11 +18,12 @@ import (
 // maxFlush bounds one flush, so that its transaction stays short.
 const maxFlush = 5000
 
-// A flush of fewer outcomes than this costs about as much as a flush of one. The rest after it is
-// twice as long as the flush, up to maxRest: what an engine has not recorded when it dies is done again.
+// In a flush of fewer outcomes than this the transaction costs more than they do. The rest after it is
+// as many times as long as the flush as there were outcomes, up to maxRest: one that comes alone is
+// recorded at once, and what an engine has not recorded when it dies is done again.
 const (
-	fewOutcomes = 64
-	maxRest     = 5 * time.Millisecond
+	fewOutcomes = 512
+	maxRest     = 25 * time.Millisecond
 )
 
 // finish is the last stage. Outcomes gather while the previous flush runs, so the load itself sets
@@ -53,13 +54,16 @@ func (s *session) finish(ended <-chan *task) {
 		buf = slices.Grow(buf[:0], n)
 		began := time.Now()
 		s.flush(batch[:n], buf)
-		if 1 < n && n < fewOutcomes {
-			time.Sleep(min(maxRest, 2*time.Since(began)))
+		if 1 < n && n < fewOutcomes && !slices.ContainsFunc(batch[:n], isInline) {
+			time.Sleep(min(maxRest, time.Duration(n)*time.Since(began)))
 		}
 		clear(buf[:n])
 		clear(batch)
 	}
 }
+
+// isInline reports whether a caller waits for a task.
+func isInline(t *task) bool { return t.inline != nil }
 
 // gather adds the outcomes that have arrived meanwhile.
 func (s *session) gather(batch []*task, first *task, ended <-chan *task) []*task {

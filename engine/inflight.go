@@ -124,6 +124,8 @@ type snapshot struct {
 	from  int64 // the lowest serial number to ask the store about
 	last  int64 // the last one given out
 	known map[int64]bool
+
+	expected []int64 // those of the known ones that the store need not tell
 }
 
 // snapshot returns what is in flight now, with requests on their way. Each claim is compared with
@@ -133,11 +135,14 @@ func (h *inflight) snapshot() snapshot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	g := snapshot{from: max(h.comparedTo, h.lowLocked()), last: h.last, known: make(map[int64]bool, len(h.claims))}
-	for serial := range h.claims {
-		g.known[serial] = true
-	}
 	for serial := range h.unknown {
 		g.from = min(g.from, serial)
+	}
+	for serial := range h.claims {
+		g.known[serial] = true
+		if _, doubt := h.unknown[serial]; !doubt && serial >= g.from {
+			g.expected = append(g.expected, serial)
+		}
 	}
 	return g
 }

@@ -120,8 +120,8 @@ func (f late) Heartbeat(ctx context.Context, token store.EngineID, b store.Heart
 	return f.anyStore.Heartbeat(ctx, token, b)
 }
 
-func (f late) Held(ctx context.Context, token store.EngineID, serial int64) ([]store.Claim, error) {
-	claims, err := f.anyStore.Held(ctx, token, serial)
+func (f late) Held(ctx context.Context, token store.EngineID, serial int64, known ...int64) ([]store.Claim, error) {
+	claims, err := f.anyStore.Held(ctx, token, serial, known...)
 	if len(claims) > 0 {
 		close(f.told)
 		<-f.recorded

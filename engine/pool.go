@@ -190,9 +190,20 @@ func (l *avoidedLanes) has(lane store.LaneID, now time.Time) bool {
 	return l != nil && l.lanes[lane] && now.Before(l.until)
 }
 
-// prefetchTime is how much work, at the recent pace, an engine claims beyond its free slots: enough
-// to bridge the next claim, too little to keep work from others.
-const prefetchTime = 25 * time.Millisecond
+// An engine claims beyond its free slots what its jobs finish in prefetchTime at the recent pace:
+// enough to bridge the next claim, too little to keep work from others.
+//
+// While claims bring all that they ask for, there is enough for everybody, and each claim costs the
+// server about as much for one entry as for many. Then it is worth it to claim a worthwhile number
+// of entries, as long as these are done soon, and no sooner again than a multiple of what a claim
+// takes: many engines that claim little and often would wait for each other at the lane's lock.
+const (
+	prefetchTime   = 25 * time.Millisecond
+	worthwhile     = 128
+	worthwhileTime = 100 * time.Millisecond
+	claimShare     = 20
+	longestAhead   = 250 * time.Millisecond
+)
 
 // maxPrefetch bounds the memory for it.
 const maxPrefetch = 5000
@@ -206,6 +217,8 @@ type pace struct {
 	mu    sync.Mutex   // guards the rest
 	since time.Time
 	rate  float64 // jobs per second, smoothed
+	full  bool    // the last claim brought all that it asked for
+	took  float64 // how many seconds such claims take, smoothed
 }
 
 func newPace(now time.Time) *pace { return &pace{since: now} }
@@ -221,7 +234,20 @@ func (p *pace) prefetch(now time.Time) int {
 		p.rate += (rate - p.rate) / 2
 		p.since = now
 	}
-	return min(maxPrefetch, int(p.rate*prefetchTime.Seconds()))
+	ahead := p.rate * prefetchTime.Seconds()
+	if p.full {
+		ahead = max(ahead, min(worthwhile, p.rate*worthwhileTime.Seconds()), p.rate*min(claimShare*p.took, longestAhead.Seconds()))
+	}
+	return min(maxPrefetch, int(ahead))
+}
+
+// claimed notes how long a claim took, and whether it brought all that it asked for.
+func (p *pace) claimed(took time.Duration, full bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.full = full; full {
+		p.took += (took.Seconds() - p.took) / 4
+	}
 }
 
 // slow resets the pace, which turned out to be wrong.

@@ -201,7 +201,7 @@ func hotStatements(s *Store, engine store.EngineID, id stint.ID, n int) []hotSta
 		{"retain old claims", 9_000, retainClaims, []any{0, 500, 1}},
 		{"retain keys", 100, `select * from stint.retain_keys('', 0, 500, $1, '{""}', '{1}', '{1}')`, []any{week}},
 		{"retain engines", 100, `select * from stint.retain_engines('', 0, 0, 500, $1)`, []any{week}},
-		{"held", 100, s.sql.in(heldSQL), []any{engine, 2_000_000, int64(math.MaxInt64)}},
+		{"held", 100, s.sql.in(heldSQL), []any{engine, 2_000_000, int64(math.MaxInt64), []int64{}}},
 		{"undecided", 100, s.sql.in(undecidedSQL), []any{[]string{"f", "g"}, 0, 100}},
 		{"acquire", 100, `select stint.acquire('x', $1, 1000000)`, []any{engine}},
 		{"job by id", 100, `select * from stint.jobs where id = $1`, []any{id}},

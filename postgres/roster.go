@@ -187,18 +187,18 @@ func (s *Store) mark(ctx context.Context, text string, args ...any) error {
 const heldSQL = `
 select c.lane, c.n, c.nonce, c.serial, p.pos
 from stint.claims c cross join lateral stint.unfinished(c.positions) p
-where c.engine = $1 and c.serial >= $2 and c.serial < $3
+where c.engine = $1 and c.serial >= $2 and c.serial < $3 and c.serial <> all ($4)
   and (select true from stint.entries e where e.pos = p.pos) -- of a deleted job nothing is there; not exists, which may be planned the wrong way round
 order by c.serial, p.i`
 
 // Held implements [store.Roster].
-func (s *Store) Held(ctx context.Context, engine store.EngineID, serial int64) (_ []store.Claim, err error) {
+func (s *Store) Held(ctx context.Context, engine store.EngineID, serial int64, known ...int64) (_ []store.Claim, err error) {
 	defer wrap(&err, "read what engine %d holds", engine)
-	return s.held(ctx, s.work(), engine, serial, math.MaxInt64)
+	return s.held(ctx, s.work(), engine, serial, math.MaxInt64, known...)
 }
 
-func (s *Store) held(ctx context.Context, q queryer, engine store.EngineID, from, to int64) ([]store.Claim, error) {
-	rows, err := q.Query(ctx, s.sql.in(heldSQL), engine, from, to)
+func (s *Store) held(ctx context.Context, q queryer, engine store.EngineID, from, to int64, known ...int64) ([]store.Claim, error) {
+	rows, err := q.Query(ctx, s.sql.in(heldSQL), engine, from, to, append([]int64{}, known...)) // null would leave out all
 	if err != nil {
 		return nil, translate(err)
 	}

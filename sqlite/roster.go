@@ -126,16 +126,16 @@ const heldSQL = `
 select c.lane, c.n, c.nonce, c.serial, e.pos
 from stint_claims c indexed by stint_claims_engine
 cross join stint_entries e indexed by stint_entries_lane
-where c.engine = ? and c.serial >= ?
+where c.engine = ? and c.serial >= ? and c.serial not in (select value from json_each(?))
   and e.lane = c.lane and e.pos > c.start and e.pos <= c.frontier
   and not exists (select 1 from stint_executions x where x.pos = e.pos)
 order by c.serial, c.lane, c.n, e.pos`
 
 // held lists the claims of an engine from a serial number on that have
-// entries without an outcome, with those entries only.
-func (c *conn) held(engine store.EngineID, serial int64) ([]store.Claim, error) {
+// entries without an outcome, with those entries only, except known ones.
+func (c *conn) held(engine store.EngineID, serial int64, known ...int64) ([]store.Claim, error) {
 	var claims []store.Claim
-	err := c.query(heldSQL, []any{int64(engine), serial}, func(q *stmt) error {
+	err := c.query(heldSQL, []any{int64(engine), serial, arrayOf(known)}, func(q *stmt) error {
 		claim := store.Claim{
 			ClaimRef: store.ClaimRef{Lane: store.LaneID(q.ColumnInt64(0)), N: q.ColumnInt64(1), Nonce: store.Nonce(q.ColumnInt64(2))},
 			Serial:   q.ColumnInt64(3),
@@ -151,8 +151,8 @@ func (c *conn) held(engine store.EngineID, serial int64) ([]store.Claim, error) 
 }
 
 // Held implements [store.Roster].
-func (s *Store) Held(ctx context.Context, engine store.EngineID, serial int64) ([]store.Claim, error) {
-	return reading(ctx, s, "list what the engine holds", func(c *conn) ([]store.Claim, error) { return c.held(engine, serial) })
+func (s *Store) Held(ctx context.Context, engine store.EngineID, serial int64, known ...int64) ([]store.Claim, error) {
+	return reading(ctx, s, "list what the engine holds", func(c *conn) ([]store.Claim, error) { return c.held(engine, serial, known...) })
 }
 
 const announcedSQL = `

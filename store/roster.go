@@ -32,10 +32,10 @@ type Roster interface {
 	Drain(ctx context.Context, engine EngineID) error
 
 	// Held lists the engine's claims numbered from serial on that have
-	// entries without an outcome, with the positions of those only. A claim
-	// whose request was cut off may still appear later. An engine that the
-	// store does not know holds nothing.
-	Held(ctx context.Context, engine EngineID, serial int64) ([]Claim, error)
+	// entries without an outcome, with the positions of those only, except those
+	// whose numbers the caller knows already. A claim whose request was cut off
+	// may still appear later. An engine that the store does not know holds nothing.
+	Held(ctx context.Context, engine EngineID, serial int64, known ...int64) ([]Claim, error)
 
 	// Announced lists the entries that an engine's last beat said are running, and
 	// that have no outcome. What that costs is not a matter of how long the engine

@@ -160,8 +160,7 @@ func manyClaimers(t *T, wait bool) {
 	expect(t, slices.Equal(got, ids), "%d jobs were taken, want each of %d once", len(got), n)
 }
 
-// held lists what an engine holds, checking that it is in the order of the
-// serial numbers.
+// held lists what an engine holds.
 func (t *T) held(w *Worker, from int64) []store.Claim {
 	t.Helper()
 	return must(t.Store.Held(t.ctx, w.Info.Token, from))(t)

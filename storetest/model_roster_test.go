@@ -100,7 +100,7 @@ func (d *database) unfinished(c store.LedgerClaim) []store.Position {
 	return slices.DeleteFunc(slices.Clone(c.Positions), func(p store.Position) bool { return d.done[p] != nil || d.deleted[p] && !d.is("holds the deleted") })
 }
 
-func (m *model) Held(_ context.Context, token store.EngineID, serial int64) ([]store.Claim, error) {
+func (m *model) Held(_ context.Context, token store.EngineID, serial int64, known ...int64) ([]store.Claim, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var held []store.Claim
@@ -109,7 +109,7 @@ func (m *model) Held(_ context.Context, token store.EngineID, serial int64) ([]s
 		if m.is("holds what is finished") {
 			open = c.Positions
 		}
-		if c.Engine == token && c.Serial >= serial && len(open) > 0 {
+		if c.Engine == token && c.Serial >= serial && len(open) > 0 && (!slices.Contains(known, c.Serial) || m.is("lists what is known")) {
 			held = append(held, store.Claim{ClaimRef: c.ClaimRef, Serial: c.Serial, Positions: open})
 		}
 	}

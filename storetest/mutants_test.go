@@ -219,6 +219,7 @@ var mutants = []struct{ fault, group string }{
 	{"forgets part of what is held", "Roster"},
 	{"forgets part of what is held", "Bury"},
 	{"holds what is finished", "Roster"},
+	{"lists what is known", "Roster"},
 	{"announces what is finished", "Roster"},
 	{"lets every burier win", "BuryRace"},
 	{"buries the living", "Bury"},

@@ -247,9 +247,11 @@ func (t *T) engine(w *Worker) store.EngineInfo {
 // holds checks the positions of each claim that an engine holds.
 func (t *T) holds(w *Worker, from int64, want ...[]store.Position) {
 	t.Helper()
-	got := [][]store.Position{}
-	for _, c := range t.held(w, from) {
+	got, held := [][]store.Position{}, t.held(w, from)
+	for i, c := range held {
 		got = append(got, c.Positions)
+		others := must(t.Store.Held(t.ctx, w.Info.Token, from, c.Serial))(t)
+		noDiff(t, cmp.Diff(slices.Delete(slices.Clone(held), i, i+1), others, cmpopts.EquateEmpty()), "claims held, except number %d (-want +got)", c.Serial)
 	}
 	noDiff(t, cmp.Diff(want, got, cmpopts.EquateEmpty()), "claims held from serial %d (-want +got)", from)
 }

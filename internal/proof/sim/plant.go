@@ -193,11 +193,11 @@ func (s *planted) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 	return list, err
 }
 
-func (s *planted) Held(ctx context.Context, engine store.EngineID, serial int64) ([]store.Claim, error) {
+func (s *planted) Held(ctx context.Context, engine store.EngineID, serial int64, known ...int64) ([]store.Claim, error) {
 	if s.bug == bugHeld {
 		return nil, nil
 	}
-	return s.Store.Held(ctx, engine, serial)
+	return s.Store.Held(ctx, engine, serial, known...)
 }
 
 func (s *planted) Heartbeat(ctx context.Context, engine store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {

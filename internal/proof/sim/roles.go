@@ -185,8 +185,8 @@ func (p *process) Heartbeat(ctx context.Context, engine store.EngineID, b store.
 	return orders, err
 }
 
-func (p *process) Held(ctx context.Context, engine store.EngineID, serial int64) ([]store.Claim, error) {
-	return ask(ctx, p, opHeld, func(ctx context.Context) ([]store.Claim, error) { return p.store.Held(ctx, engine, serial) })
+func (p *process) Held(ctx context.Context, engine store.EngineID, serial int64, known ...int64) ([]store.Claim, error) {
+	return ask(ctx, p, opHeld, func(ctx context.Context) ([]store.Claim, error) { return p.store.Held(ctx, engine, serial, known...) })
 }
 
 func (p *process) Announced(ctx context.Context, engine store.EngineID) ([]store.Entry, error) {
