@@ -13,10 +13,16 @@ import (
 // asked whether it is still there.
 const keepAlive = 15 * time.Second
 
-// Listen implements [store.Listener] on a connection of its own, which shows
-// as "stint listen" in pg_stat_activity. Where a pooler swallows notifications it
-// says so, and tries again once a minute.
+// Listen implements [store.Listener]: on the session of an engine that joined by this
+// store, or else on a connection of its own, which shows as "stint listen" in
+// pg_stat_activity. Where a pooler swallows notifications it says so, and tries again
+// once a minute.
 func (s *Store) Listen(ctx context.Context, ring func()) error {
+	for _, p := range s.presences.Range {
+		if there, err := p.(*presence).listen(ctx, ring); there {
+			return err
+		}
+	}
 	select {
 	case <-time.After(time.Until(time.Unix(0, s.deaf.Load()))):
 	case <-ctx.Done():

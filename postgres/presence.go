@@ -29,6 +29,8 @@ import (
 //	                              server
 //	the session is lost           beats decide, and the time to live
 //
+// It hears notifications as well, for all who listen at the engine's store.
+//
 // A machine that is cut off without a word keeps its session for as long: the server
 // is told to wait. Through a pooler there is no such session, and beats decide.
 type presence struct {
@@ -42,9 +44,15 @@ type presence struct {
 	begun chan struct{} // closed when the first attempt is over
 
 	mu       sync.Mutex
-	stands   bool
+	session  *hearing  // nil while no session stands
 	down     bool      // the server said that it goes down, or is not there
 	answered time.Time // when the last question that it answered was asked
+}
+
+// hearing passes on what a session hears to those who listen.
+type hearing struct {
+	ended chan struct{}          // closed when the session has ended
+	heard map[chan struct{}]bool // one for each who listens; each has room for one
 }
 
 var _ store.LivenessLocker = (*Store)(nil)
@@ -94,7 +102,7 @@ func (p *presence) close() {
 func (p *presence) vouches(beat time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.stands && !p.down {
+	if p.session == nil && !p.down {
 		return time.Time{}
 	}
 	since := p.answered
@@ -136,19 +144,16 @@ func (p *presence) stand(ctx context.Context, tried func()) error {
 	if err := p.lock(limit, conn); err != nil {
 		return err
 	}
+	if _, err := conn.Exec(limit, "listen "+p.store.sql.schema); err != nil {
+		return err
+	}
 	p.answer(asked)
 	tried()
 	for {
-		wait, cancel := context.WithTimeout(ctx, p.every)
-		_, err := conn.WaitForNotification(wait) // there is none: but what the server says at its end is heard at once
-		cancel()
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil && !errors.Is(err, context.DeadlineExceeded):
+		if err := p.hear(ctx, conn, asked.Add(p.every)); err != nil {
 			return err
 		}
-		asked := time.Now()
+		asked = time.Now()
 		ask, cancel := context.WithTimeout(ctx, p.longestSilence())
 		err = conn.Ping(ask)
 		cancel()
@@ -158,6 +163,64 @@ func (p *presence) stand(ctx context.Context, tried func()) error {
 		p.answer(asked)
 	}
 }
+
+// hear passes on the notifications that come until a time. What the server says at its end is heard
+// at once, too.
+func (p *presence) hear(ctx context.Context, conn *pgx.Conn, until time.Time) error {
+	wait, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	for {
+		_, err := conn.WaitForNotification(wait)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, context.DeadlineExceeded):
+			return nil
+		case err != nil:
+			return err
+		}
+		p.mu.Lock()
+		for heard := range p.session.heard {
+			select {
+			case heard <- struct{}{}:
+			default:
+			}
+		}
+		p.mu.Unlock()
+	}
+}
+
+// listen rings for the notifications that the session hears, as [Store.Listen] does. It reports
+// whether there is a session.
+func (p *presence) listen(ctx context.Context, ring func()) (bool, error) {
+	p.mu.Lock()
+	session, heard := p.session, make(chan struct{}, 1)
+	if session != nil {
+		session.heard[heard] = true
+	}
+	p.mu.Unlock()
+	if session == nil {
+		return false, nil
+	}
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(session.heard, heard)
+	}()
+	for {
+		ring()
+		select {
+		case <-heard:
+		case <-session.ended:
+			return true, listenError(ctx, errSessionEnded)
+		case <-ctx.Done():
+			return true, nil
+		}
+	}
+}
+
+// errSessionEnded says that nobody hears notifications any more.
+var errSessionEnded = errors.New("the engine's session ended")
 
 // longestDial bounds the making of a session.
 const longestDial = 3 * time.Second
@@ -207,14 +270,19 @@ func longestSilence(outage time.Duration) time.Duration { return outage * 4 / 3 
 func (p *presence) answer(asked time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stands, p.down, p.answered = true, false, asked
+	if p.down, p.answered = false, asked; p.session == nil {
+		p.session = &hearing{make(chan struct{}), map[chan struct{}]bool{}}
+	}
 }
 
 // lost notes why the session ended, or could not be made.
 func (p *presence) lost(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stands = false
+	if p.session != nil {
+		close(p.session.ended)
+		p.session = nil
+	}
 	switch {
 	case saysDown(err):
 		p.down = true

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,6 +100,9 @@ func Open(ctx context.Context, url string, config ...Config) (*Store, error) {
 	pc, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("the database URL: %w", err)
+	}
+	if !strings.Contains(url, "pool_max_conn_idle_time") {
+		pc.MaxConnIdleTime, pc.HealthCheckPeriod = idleConns, idleConns
 	}
 	params := pc.ConnConfig.RuntimeParams
 	params["application_name"] = cmp.Or(params["application_name"], "stint")

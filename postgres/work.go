@@ -19,6 +19,10 @@ const (
 	// claimConns of these may be claims: one that waits for a lane must not
 	// keep a beat from being sent.
 	claimConns = 3
+
+	// idleConns is how long such a connection stays open without use: each costs the server
+	// memory, of which an idle fleet should need little, and a new one some milliseconds.
+	idleConns = 15 * time.Second
 )
 
 // work is the pool that everything of engines goes through once one joined,
@@ -35,6 +39,7 @@ func (s *Store) startWork(ctx context.Context, ttl time.Duration) error {
 	}
 	config := s.pool.Config()
 	config.MaxConns, config.MinConns, config.MinIdleConns = workConns, 0, 0
+	config.MaxConnIdleTime, config.HealthCheckPeriod = min(config.MaxConnIdleTime, idleConns), min(config.HealthCheckPeriod, idleConns)
 	s.suit(config.ConnConfig)
 	after := config.AfterConnect
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
