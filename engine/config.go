@@ -77,7 +77,8 @@ type Config struct {
 	// How often it looks for work when nothing was heard.
 
 	// Poll is how often the engine asks the store for work when it got no notification. The default
-	// is 1 second. Where the store cannot notify, Poll is the longest wait, unless PollTo is set.
+	// is 1 second. Where more than ten engines work on the same queues, each waits longer in
+	// proportion, up to five times, since the others ask in between. Where the store cannot notify, Poll is the longest wait, unless PollTo is set.
 	Poll time.Duration
 
 	// PollFrom and PollTo apply while the store cannot notify. The engine asks for more work this

@@ -41,6 +41,7 @@ type session struct {
 	wakeups      wakeups          // what the store notifies of
 	capacity     *wakeup          // a slot came free
 	listening    atomic.Bool      // the store notifies
+	peers        atomic.Int64     // engines of the same queues, as the last look at the roster had them
 	beatRequests chan chan<- bool // from goroutines that wait for the next beat
 
 	fenceAt    atomic.Int64 // when the engine fences itself unless a beat arrives, in nanoseconds after beat

@@ -32,7 +32,8 @@ func (s *session) promote(ctx context.Context) {
 		full time.Time // when the last one started at the beginning
 	)
 	s.repeat(ctx, dueTimes, "promote due jobs", func(ctx context.Context) (pause, error) {
-		if began := time.Now(); began.Sub(full) >= promoteFull {
+		all := s.shared(promoteFull)
+		if began := time.Now(); began.Sub(full) >= all {
 			from, full = time.Time{}, began
 		}
 		p, err := s.store.Promote(ctx, from, promoteBatch)
@@ -43,7 +44,7 @@ func (s *session) promote(ctx context.Context) {
 			from = p.Until
 			s.wakeups[work].notify()
 		}
-		next := promoteFull
+		next := all
 		switch {
 		case p.Moved == promoteBatch:
 			next = 0

@@ -185,6 +185,8 @@ func (i *idle) wait(ctx context.Context, other *wakeup) (by *wakeup) {
 		d = i.next
 	case !i.asleep && i.tellStore(ctx, true):
 		return nil
+	default:
+		d = i.s.shared(d)
 	}
 	d = max(d, time.Duration(i.lanes)*lanePause)
 	switch by = i.s.wakeups[work].waitEither(ctx, d, other); {

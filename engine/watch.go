@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint/event"
@@ -11,7 +12,8 @@ import (
 )
 
 const (
-	// watchEvery is how often each engine looks at the others.
+	// watchEvery is how often each engine looks at the others. In a fleet of more than fifty, where
+	// each look reads more and others look in between, it waits up to twice as long.
 	watchEvery = time.Second
 
 	// orphansEvery is how many looks pass between two searches for what burials left.
@@ -28,9 +30,8 @@ const (
 // first engine back would bury all others. An engine whose process is proven to be gone is buried
 // at once; one that the store knows to be alive is left alone.
 func (s *session) watch(ctx context.Context) {
-	tick := time.NewTicker(spread(watchEvery))
-	defer tick.Stop()
 	seen := observedBeats{}
+	next := watchEvery
 	for looks := 0; ; looks++ {
 		if looks%orphansEvery == orphansEvery-1 {
 			s.recoverOrphans(ctx)
@@ -44,16 +45,36 @@ func (s *session) watch(ctx context.Context) {
 			clear(seen) // after a gap nothing is proven
 		} else {
 			seen.update(roster, time.Now())
+			s.peers.Store(s.countPeers(roster))
+			next = watchEvery * time.Duration(min(max(len(roster), 50), 100)) / 50
 			for _, e := range roster {
 				s.buryIfDead(ctx, e, seen[e.Token])
 			}
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if !sleep(ctx, spread(next)) {
 			return
 		}
 	}
+}
+
+// countPeers returns how many engines of a roster work on the same queues as this one.
+func (s *session) countPeers(roster []store.EngineInfo) (n int64) {
+	for _, e := range roster {
+		if slices.Equal(e.Queues, s.config.Queues) {
+			n++
+		}
+	}
+	return n
+}
+
+// shared returns how long to wait for something that any engine of the same queues would do. In a
+// fleet of more than ten that is up to five times as long as alone, since others do it in between,
+// and only as long as the engine would be notified.
+func (s *session) shared(wait time.Duration) time.Duration {
+	if !s.listening.Load() {
+		return wait
+	}
+	return wait * time.Duration(min(max(s.peers.Load(), 10), 50)) / 10
 }
 
 // observedBeats are the beats of other engines as this one saw them.
