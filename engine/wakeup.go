@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -192,10 +193,20 @@ func (i *idle) wait(ctx context.Context, other *wakeup) (by *wakeup) {
 	switch by = i.s.wakeups[work].waitEither(ctx, d, other); {
 	case by == i.s.wakeups[work]:
 		i.next = 0
+		i.takeTurn(ctx)
 	case by == nil && ctx.Err() == nil:
 		i.s.meters.with(func(m *report.Metrics) { m.Listener.Timeouts++ })
 	}
 	return by
+}
+
+// takeTurn has the engines of a large fleet, all of which hear each notification, look one after the
+// other. The first of them does so about a millisecond later; for the rest, the next notifications
+// come meanwhile, so that all of these together cost each engine one look.
+func (i *idle) takeTurn(ctx context.Context) {
+	if peers := i.s.peers.Load(); peers > 10 && i.s.listening.Load() {
+		sleep(ctx, rand.N(time.Duration(min(peers, 100))*time.Millisecond))
+	}
 }
 
 // tellStore tells the store whether the engine sleeps, if the store wants to know, and reports
