@@ -206,6 +206,10 @@ func (i *idle) wait(ctx context.Context, other *wakeup) (by *wakeup) {
 func (i *idle) takeTurn(ctx context.Context) {
 	if peers := i.s.peers.Load(); peers > 10 && i.s.listening.Load() {
 		sleep(ctx, rand.N(time.Duration(min(peers, 100))*time.Millisecond))
+		select {
+		case <-i.s.wakeups[work].c: // the look that comes now is for this as well
+		default:
+		}
 	}
 }
 
