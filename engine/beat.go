@@ -164,14 +164,14 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 		s.drain()
 	}
 	before := s.inflight.snapshot()
-	claims, err := s.store.Held(limit, s.token, before.from, before.expected...)
+	claims, err := s.store.Held(limit, s.token, before.from, before.known...)
 	if err != nil {
 		s.trouble(ctx, "compare what the engine holds", err)
 		return nil // it did beat
 	}
 	for _, c := range claims {
-		if !s.inflight.unexpected(c.Serial, before) {
-			continue
+		if c.Serial > before.last {
+			continue // requested since
 		}
 		n, err := s.returnClaim(limit, c)
 		if n > 0 {

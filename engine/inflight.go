@@ -121,11 +121,9 @@ func (h *inflight) markUnknown(serial int64) {
 
 // snapshot is what was in flight at one moment.
 type snapshot struct {
-	from  int64 // the lowest serial number to ask the store about
-	last  int64 // the last one given out
-	known map[int64]bool
-
-	expected []int64 // those of the known ones that the store need not tell
+	from  int64   // the lowest serial number to ask the store about
+	last  int64   // the last one given out
+	known []int64 // those that the store need not tell: no answer about them was lost
 }
 
 // snapshot returns what is in flight now, with requests on their way. Each claim is compared with
@@ -134,14 +132,13 @@ type snapshot struct {
 func (h *inflight) snapshot() snapshot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	g := snapshot{from: max(h.comparedTo, h.lowLocked()), last: h.last, known: make(map[int64]bool, len(h.claims))}
+	g := snapshot{from: max(h.comparedTo, h.lowLocked()), last: h.last}
 	for serial := range h.unknown {
 		g.from = min(g.from, serial)
 	}
 	for serial := range h.claims {
-		g.known[serial] = true
 		if _, doubt := h.unknown[serial]; !doubt && serial >= g.from {
-			g.expected = append(g.expected, serial)
+			g.known = append(g.known, serial)
 		}
 	}
 	return g
@@ -152,16 +149,6 @@ func (h *inflight) compared(g snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.comparedTo = g.last + 1
-}
-
-// unexpected reports whether the store holds a claim for this engine that the engine does not know:
-// the answer to its request was lost, or its outcomes were. A claim that was known before the store
-// was asked, or requested after that, is expected: its outcomes may just have been recorded.
-func (h *inflight) unexpected(serial int64, before snapshot) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_, doubt := h.unknown[serial]
-	return doubt || !before.known[serial] && serial <= before.last
 }
 
 // resolved forgets a request whose entries were returned, or that took none.

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -110,9 +111,10 @@ func TestABeatThatArrivesLateTakesNothingBack(t *testing.T) {
 // late is a store that tells what an engine holds when that is no longer so.
 type late struct {
 	anyStore
-	told     chan struct{} // closed when it was asked while something was held
+	asked    func() // when something is held
 	recorded chan struct{}
 	beats    *atomic.Int32
+	told     *atomic.Int32 // how many claims it told
 }
 
 func (f late) Heartbeat(ctx context.Context, token store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
@@ -122,8 +124,8 @@ func (f late) Heartbeat(ctx context.Context, token store.EngineID, b store.Heart
 
 func (f late) Held(ctx context.Context, token store.EngineID, serial int64, known ...int64) ([]store.Claim, error) {
 	claims, err := f.anyStore.Held(ctx, token, serial, known...)
-	if len(claims) > 0 {
-		close(f.told)
+	if f.told.Add(int32(len(claims))); len(known)+len(claims) > 0 {
+		f.asked()
 		<-f.recorded
 	}
 	return claims, err
@@ -131,9 +133,10 @@ func (f late) Held(ctx context.Context, token store.EngineID, serial int64, know
 
 func TestWhatWasRecordedMeanwhileIsNotSaidToBeReturned(t *testing.T) {
 	onEach(t, func(t *testing.T, s anyStore) {
-		f := late{s, make(chan struct{}), make(chan struct{}), new(atomic.Int32)}
+		asked := make(chan struct{})
+		f := late{s, sync.OnceFunc(func() { close(asked) }), make(chan struct{}), new(atomic.Int32), new(atomic.Int32)}
 		mux := stint.NewMux()
-		handle(mux, "work", func(context.Context, *stint.Job) error { <-f.told; return nil })
+		handle(mux, "work", func(context.Context, *stint.Job) error { <-asked; return nil })
 		var returned atomic.Int32
 		enqueue(t, s, "work", `{}`)
 		stop := start(t, f, mux, engine.Config{TimeToLive: time.Second, OnEvent: func(e event.Event) {
@@ -152,6 +155,9 @@ func TestWhatWasRecordedMeanwhileIsNotSaidToBeReturned(t *testing.T) {
 		}
 		if n := returned.Load(); n > 0 {
 			t.Errorf("it said that it returned %d jobs", n)
+		}
+		if n := f.told.Load(); n > 0 {
+			t.Errorf("it was told of %d claims that it knows", n)
 		}
 	})
 }
