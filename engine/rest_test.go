@@ -42,14 +42,15 @@ func TestAFlushOfFewOutcomesIsFollowedByARestAndOthersAreNot(t *testing.T) {
 	for name, c := range map[string]struct {
 		slots, n     int
 		jobs, takes  time.Duration
-		least, most  time.Duration // behind each flush but the last ones
+		rests        bool          // behind each flush but the last ones
+		least, most  time.Duration // how long the next one waits for outcomes, beside the rest
 		few, several int           // outcomes of such a flush
 	}{
-		"one job at a time":            {1, 20, 4 * ms, 4 * ms, 0, 0, 1, 1},
-		"some":                         {8, 400, 1 * ms, 1 * ms, 2 * ms, 3 * ms, 2, 63},
-		"some, and a slow database":    {8, 400, 10 * ms, 4 * ms, 5 * ms, 16 * ms, 2, 63},
-		"many, as in a long backlog":   {500, 20_000, 1 * ms, 1 * ms, 0, 1 * ms, 64, 5000},
-		"none that waits for the rest": {1, 20, 50 * ms, 1 * ms, 45 * ms, 50 * ms, 1, 1},
+		"one job at a time":            {1, 20, 4 * ms, 4 * ms, false, 0, 0, 1, 1},
+		"some":                         {8, 2000, 1 * ms, 1 * ms, true, 0, 1 * ms, 2, 511},
+		"some, and a slow database":    {8, 400, 10 * ms, 4 * ms, true, 0, 10 * ms, 2, 511},
+		"many, as in a long backlog":   {500, 50_000, 1 * ms, 2 * ms, false, 0, 1 * ms, 512, 5000},
+		"none that waits for the rest": {1, 20, 50 * ms, 1 * ms, false, 45 * ms, 50 * ms, 1, 1},
 	} {
 		inBubble(t, time.Hour, func(t *testing.T, store *sqlite.Store) {
 			fill(t, store, "work", c.n, stint.DefaultQueue)
@@ -67,8 +68,12 @@ func TestAFlushOfFewOutcomesIsFollowedByARestAndOthersAreNot(t *testing.T) {
 				if f.outcomes < c.few || f.outcomes > c.several || rest > time.Second {
 					continue
 				}
-				if seen++; rest < c.least || rest > c.most {
-					t.Errorf("%s: behind a flush of %d outcomes that took %v came %v, want %v to %v", name, f.outcomes, f.to.Sub(f.from), rest, c.least, c.most)
+				took, least := f.to.Sub(f.from), c.least
+				if c.rests {
+					least += min(25*ms, time.Duration(f.outcomes)*took)
+				}
+				if seen++; rest < least || rest > least+c.most-c.least {
+					t.Errorf("%s: behind a flush of %d outcomes that took %v came %v, want %v to %v", name, f.outcomes, took, rest, least, least+c.most-c.least)
 					break
 				}
 			}

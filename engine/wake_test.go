@@ -31,7 +31,12 @@ func TestAnIdleEngineBeginsAJobLongBeforeItsNextPoll(t *testing.T) {
 // counted counts what an engine asks for.
 type counted struct {
 	*drowsy
-	looks, claims, positions atomic.Int32
+	looks, claims, positions, promotions atomic.Int32
+}
+
+func (c *counted) Promote(ctx context.Context, from time.Time, limit int) (store.Promotion, error) {
+	c.promotions.Add(1)
+	return c.drowsy.Promote(ctx, from, limit)
 }
 
 func (c *counted) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
