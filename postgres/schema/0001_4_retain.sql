@@ -3,10 +3,12 @@
 
 -- Begin a step. It takes its turn with calls that change what becomes of jobs;
 -- then, if it is done under a lease, no other engine gets that before it has ended.
+-- Its commit does not wait for the disk: what a crash brings back is deleted again.
 create function stint.begin_step(p_lease text, p_engine bigint) returns void language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  perform set_config('synchronous_commit', 'off', true);
   perform stint.take_turn();
   if p_lease <> '' then
     perform stint.under(p_lease, p_engine);
@@ -75,7 +77,7 @@ as $$
 #variable_conflict use_variable
 declare
   clock timestamptz;
-  budget integer := p_limit;
+  budget integer := p_limit; -- a claim of many entries takes more of it
   c     record;
   later bigint; -- what the next claim points to
   dead  bigint[];
@@ -92,7 +94,8 @@ begin
       order by k.lane, k.n limit budget
     loop
       exit when c.made > clock - p_shortest * interval '1 microsecond' and c.made < clock + interval '1 minute'; -- as above
-      n := c.n; budget := budget - 1;
+      exit when budget <= 0;
+      n := c.n; budget := budget - 1 - cardinality(c.positions) / 10;
       select o.pending_n into later from stint.claims o
         where o.lane = retain_claims.lane and o.n > retain_claims.n order by o.lane, o.n limit 1;
       -- Claims that point to one follow it without a gap.
