@@ -39,9 +39,14 @@ const (
 	retainShare = 20
 
 	// retainInVain is how many rows after a job that is too young a pass for one age reads without
-	// deleting anything. Where jobs ended long after they were appended, it would read a whole
-	// backlog again every minute; that is left to whole passes.
+	// deleting anything, before it ends. Where jobs ended long after they were appended, it would
+	// read a whole backlog again every minute, and not come to what is behind it.
 	retainInVain = 10_000
+
+	// retainAgain is how many passes in turn begin at the same job that is too young, and end in
+	// vain, before those after them pass it, and leave it to whole passes. Jobs that waited for
+	// seconds only are old by then.
+	retainAgain = 5
 
 	// retainPatience bounds one step: far longer than it takes.
 	retainPatience = time.Minute
@@ -56,7 +61,7 @@ func (s *session) retain(ctx context.Context) {
 	if !ok {
 		return
 	}
-	r := &retention{session: s, store: st, from: map[time.Duration]store.RetainMark{}, clean: map[time.Duration]time.Time{}}
+	r := &retention{session: s, store: st, from: map[time.Duration]store.RetainMark{}, stuck: map[time.Duration]stuck{}, clean: map[time.Duration]time.Time{}}
 	// What is kept for seconds is not to stay for minutes.
 	r.every = min(retainEvery, max(s.config.Retention.Shortest()/2, store.MinRetention))
 	for _, age := range s.config.Retention.Ages() {
@@ -94,8 +99,27 @@ type retention struct {
 	store   store.Retainer
 	every   time.Duration                      // how long it waits after a pass
 	from    map[time.Duration]store.RetainMark // for each age, where the jobs begin that were too young
+	stuck   map[time.Duration]stuck            // for each age, where passes ended in vain
 	clean   map[time.Duration]time.Time        // for each age, when the last pass began that came to its end: what was old then is gone
 	deleted int                                // how many jobs since the last event
+}
+
+// stuck is a job that was too young in so many passes in turn that ended in vain.
+type stuck struct {
+	young  store.RetainMark
+	passes int
+}
+
+// inVain returns where the next pass for an age begins after one that ended in vain.
+func (r *retention) inVain(age time.Duration, young, next store.RetainMark) store.RetainMark {
+	s := stuck{young, 1}
+	if was := r.stuck[age]; was.young == young {
+		s.passes += was.passes
+	}
+	if r.stuck[age] = s; s.passes < retainAgain {
+		return young
+	}
+	return next
 }
 
 // deleteOld deletes the jobs that have grown old since the last pass, and reports whether there
@@ -160,7 +184,7 @@ func (r *retention) pass(ctx context.Context, step store.RetainStep, late time.T
 			inVain = 0
 		}
 		if step.Age != 0 && inVain >= retainInVain {
-			return done.Next, false, nil
+			return r.inVain(step.Age, young, done.Next), false, nil
 		}
 		if step.Age != 0 && !met.IsZero() && time.Since(met) > retainBack {
 			return young, true, nil
