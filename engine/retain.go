@@ -15,9 +15,9 @@ const (
 	// retainLeast is how many rows the first step of a pass looks at. The next ones look at more
 	// while they take less than half of retainStep, up to retainMost, and at fewer when they take
 	// longer: a step holds locks, and on SQLite all that is written waits for it.
-	retainLeast = 500
+	retainLeast = 2000
 	retainMost  = 20_000
-	retainStep  = 25 * time.Millisecond
+	retainStep  = 50 * time.Millisecond
 
 	// retainBehind is how much later than usual a pass may end. One that is later makes no pauses
 	// while it finds much to delete.

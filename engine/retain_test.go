@@ -236,13 +236,13 @@ func flooded(t *testing.T, s *sqlite.Store, f *flood) report.Metrics {
 // a pass is late.
 func TestRetentionDoesAsMuchAsItCanInShortSteps(t *testing.T) {
 	for row, limit := range map[time.Duration]int{
-		time.Microsecond / 10: 20_000, 5 * time.Microsecond: 4000, time.Millisecond: 500,
+		time.Microsecond / 10: 20_000, 5 * time.Microsecond: 8000, time.Millisecond: 2000,
 	} {
 		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 			f := &flood{row: row, full: true}
 			m := flooded(t, s, f)
 			early, last := f.steps[:10], f.steps[len(f.steps)-10:]
-			if early[0].limit != 500 {
+			if early[0].limit != 2000 {
 				t.Errorf("the first step looks at %d rows", early[0].limit)
 			}
 			for i := 1; i < 10; i++ {
