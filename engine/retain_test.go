@@ -13,6 +13,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
@@ -150,6 +151,134 @@ func TestABacklogThatEndedLateIsNotReadEveryMinuteAndIsDeletedInTheEnd(t *testin
 		}
 		if all > 500 {
 			t.Errorf("%d pages are read, though there are %d", all, jobs/500)
+		}
+	})
+}
+
+// Where jobs waited for minutes, more of them than a pass reads in vain have been there for long and
+// ended lately. They are not left to the next whole pass.
+func TestWhatWaitedForMinutesIsDeletedWhenItIsOld(t *testing.T) {
+	inBubble(t, 12*time.Hour, func(t *testing.T, s *sqlite.Store) {
+		a := &archive{appended: time.Now(), gone: make([]bool, 50_000), pages: map[time.Time]int{}}
+		a.left.Store(50_000)
+		time.Sleep(2 * time.Minute)
+		a.ended = time.Now()
+		time.Sleep(5 * time.Minute)
+		stop := start(t, struct {
+			store.Store
+			store.Leaser
+			store.Retainer
+		}{s, s, a}, stint.NewMux(), engine.Config{
+			TimeToLive: time.Hour, LeaseFor: time.Hour, PollTo: time.Minute, Retention: store.Retention{KeepFor: store.KeepFor{All: time.Hour}},
+		})
+		time.Sleep(time.Until(a.ended.Add(62 * time.Minute))) // the next whole pass is three later
+		synctest.Wait()
+		if n := a.left.Load(); n != 0 {
+			t.Errorf("%d jobs are left", n)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// flood is a store of which as many jobs grow old as are deleted: no pass comes to its end. It notes
+// the steps for one age.
+type flood struct {
+	row   time.Duration // what each costs
+	young store.RetainMark
+	steps []floodStep
+	full  bool
+}
+
+type floodStep struct {
+	began, ended time.Time
+	limit        int
+	from         store.RetainMark
+}
+
+func (f *flood) Retain(_ context.Context, r store.RetainStep) (store.Retained, error) {
+	if r.Part != store.RetainJobs || r.Age == 0 {
+		return store.Retained{Next: r.From}, nil
+	}
+	s := floodStep{began: time.Now(), limit: r.Limit, from: r.From}
+	time.Sleep(time.Duration(r.Limit) * f.row)
+	s.ended = time.Now()
+	f.steps = append(f.steps, s)
+	return store.Retained{Deleted: r.Limit, Next: store.RetainMark{Pos: r.From.Pos + store.Position(r.Limit)}, More: f.full, Young: f.young}, nil
+}
+
+// flooded has an engine delete from a flood for two minutes, and returns what it tells of itself.
+func flooded(t *testing.T, s *sqlite.Store, f *flood) report.Metrics {
+	t.Helper()
+	e, err := engine.New(struct {
+		store.Store
+		store.Leaser
+		store.Retainer
+	}{s, s, f}, stint.NewMux(), engine.Config{TimeToLive: time.Hour, LeaseFor: time.Hour, PollTo: time.Minute,
+		Retention: store.Retention{KeepFor: store.KeepFor{All: 10 * time.Second}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	time.Sleep(2 * time.Minute)
+	synctest.Wait()
+	m := e.Metrics()
+	if stop(); <-done != nil {
+		t.Error("the engine failed")
+	}
+	return m
+}
+
+// A step is as large as it is quick, within bounds: it holds locks. Pauses are as long as steps until
+// a pass is late.
+func TestRetentionDoesAsMuchAsItCanInShortSteps(t *testing.T) {
+	for row, limit := range map[time.Duration]int{
+		time.Microsecond / 10: 20_000, 5 * time.Microsecond: 8000, time.Millisecond: 2000,
+	} {
+		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+			f := &flood{row: row, full: true}
+			m := flooded(t, s, f)
+			early, last := f.steps[:10], f.steps[len(f.steps)-10:]
+			if early[0].limit != 2000 {
+				t.Errorf("the first step looks at %d rows", early[0].limit)
+			}
+			for i := 1; i < 10; i++ {
+				was := early[i-1]
+				if took := was.ended.Sub(was.began); row < time.Millisecond && early[i].began.Sub(was.ended) != took {
+					t.Errorf("after a step of %v, in time, the pause is %v", took, early[i].began.Sub(was.ended))
+				}
+				if gap := last[i].began.Sub(last[i-1].ended); gap != 0 || last[i].limit != limit {
+					t.Errorf("rows that cost %v: a late step looks at %d, after a pause of %v; want %d and none", row, last[i].limit, gap, limit)
+				}
+			}
+			if m.Late() < 100*time.Second || m.Retention.Kept != 10*time.Second || m.Retention.Deleted == 0 {
+				t.Errorf("it tells %+v, %v late", m.Retention, m.Late())
+			}
+		})
+	}
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		if m := flooded(t, s, &flood{row: time.Microsecond}); m.Late() > 10*time.Second || m.Late() <= 0 {
+			t.Errorf("of passes that end it tells %+v, %v late", m.Retention, m.Late())
+		}
+	})
+}
+
+// Where a pass never comes to its end, what was too young when it came by would stay.
+func TestAPassThatDoesNotEndComesBackToWhatWasTooYoung(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		f := &flood{row: 5 * time.Microsecond, full: true, young: store.RetainMark{Pos: 7, N: 1}}
+		flooded(t, s, f)
+		var back []time.Time
+		for _, s := range f.steps {
+			if s.from == f.young {
+				back = append(back, s.began)
+			}
+		}
+		if len(back) < 8 || len(back) > 13 {
+			t.Errorf("in two minutes it begins %d times at the first job that was too young, want every ten seconds", len(back))
 		}
 	})
 }
