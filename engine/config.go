@@ -56,12 +56,13 @@ type Config struct {
 	TimeToLive time.Duration
 
 	// MaxOutage is how long the database may be away before the engine cancels what it runs: while
-	// the server is down, restarted or failed over, or a network drops everything. The default is 30 seconds.
-	// An engine whose process died is replaced after its time to live all the same; one whose
-	// machine lost its power, or was cut off without a word, after four thirds of this. Negative:
-	// after its time to live, and three quarters of that are the longest outage. So it is where the
-	// store cannot tell an outage from a death: through a pooler. On SQLite there is no
-	// limit.
+	// the server is down, restarted or failed over, or a network drops everything. The default is
+	// 30 seconds. An engine whose process died is replaced after its time to live all the same; one
+	// whose machine lost its power, or was cut off without a word, after four thirds of this.
+	//
+	// Three quarters of the time to live are possible in any case. Negative values, and all that
+	// are not longer, stand for that; through a pooler, where an outage looks like a death, it is
+	// what holds. On SQLite there is no limit.
 	MaxOutage time.Duration
 
 	// Grace is how long running jobs may go on after a stop before their contexts are cancelled.

@@ -42,21 +42,29 @@ func (r *remains) note(t *task) {
 	}
 }
 
-// judge says how an unfinished entry of the session ended. What was cut short is lost, and charged:
-// the job itself may be what keeps its engine from beating, each time.
-func (r *remains) judge(now func(time.Time) time.Time) func(*store.Entry, bool) store.Completion {
-	return func(e *store.Entry, begun bool) store.Completion {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if t := r.ended[e.Pos]; t != nil {
-			return t.done
-		}
-		end := returnedUnstarted
-		if begun || r.cut[e.Pos] {
-			end = store.Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost, Part: store.PartFront, Suspect: suspectAnnounced}
-		}
-		return store.Conclude(e, end, now(time.Now()), random01())
+// settlement is how the unfinished entries of a session ended, as it is recorded. A burial that is
+// tried again judges twice.
+type settlement struct {
+	*remains
+	ended map[store.Position]*task
+	lost  lostAttempts
+}
+
+// judge says how an unfinished entry ended. What was cut short is lost, and charged: the job itself
+// may be what keeps its engine from beating, each time.
+func (o *settlement) judge(e *store.Entry, begun bool, now time.Time) store.Completion {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t := o.remains.ended[e.Pos]; t != nil {
+		o.ended[e.Pos] = t
+		return t.done
 	}
+	if !begun && !o.cut[e.Pos] {
+		return store.Conclude(e, returnedUnstarted, now, 0)
+	}
+	x := store.Conclude(e, store.Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost, Part: store.PartFront, Suspect: suspectAnnounced}, now, random01())
+	o.lost[e.Pos] = &hookRun{job: e.Job, done: x}
+	return x
 }
 
 // settleFormer takes the engine's earlier sessions, which were fenced, out of the roster, unless
@@ -73,14 +81,9 @@ func (s *session) settle(ctx context.Context, f *session) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, longestBurial)
 	defer cancel()
-	began := 0
-	judge := f.remains.judge(s.clock.at)
+	o := settlement{f.remains, map[store.Position]*task{}, lostAttempts{}}
 	n, err := s.store.Bury(ctx, store.Burial{Engine: f.token, Why: "could not reach the database"}, func(e *store.Entry, begun bool) store.Completion {
-		x := judge(e, begun)
-		if x.Outcome != stint.OutcomeReturned {
-			began++
-		}
-		return x
+		return o.judge(e, begun, s.clock.at(time.Now()))
 	})
 	switch {
 	case errors.Is(err, store.ErrBuried):
@@ -89,13 +92,12 @@ func (s *session) settle(ctx context.Context, f *session) bool {
 		s.troubleAbout(ctx, "bury", s.config.Instance, err)
 		return false
 	}
-	info := store.EngineInfo(f.me)
-	info.Token, info.Instance = f.token, s.config.Instance
-	s.emit(event.Event{Type: event.EventBurial, Engine: s.token, Other: &info, Count: n, Begun: began})
+	s.emit(event.Event{Type: event.EventSettled, Engine: s.token, Count: n, Begun: len(o.ended) + len(o.lost)})
 	s.wakeups[work].notify()
 	s.wakeups.leasesFree()
-	for _, t := range f.remains.ended {
+	for _, t := range o.ended {
 		f.notifyEnd(t)
 	}
+	s.reportLost(o.lost)
 	return true
 }

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,10 +52,16 @@ func (c *unreachable) Join(ctx context.Context, e store.EngineInfo, kinds []stin
 func TestAnEngineThatGaveUpItsPlaceSaysItselfWhatBecameOfItsJobs(t *testing.T) {
 	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 		mux := stint.NewMux()
+		var mu sync.Mutex // guards runs
 		runs := map[stint.ID]int{}
+		begins := func(job *stint.Job) {
+			mu.Lock()
+			defer mu.Unlock()
+			runs[job.ID]++
+		}
 		var mayHaveRun []bool
 		handle(mux, "short", func(_ context.Context, job *stint.Job) error {
-			runs[job.ID]++
+			begins(job)
 			time.Sleep(2 * time.Second)
 			return nil
 		})
@@ -68,15 +75,23 @@ func TestAnEngineThatGaveUpItsPlaceSaysItselfWhatBecameOfItsJobs(t *testing.T) {
 			}
 		})
 		handle(mux, "once", func(ctx context.Context, job *stint.Job) error {
-			runs[job.ID]++
+			begins(job)
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
-		var burial event.Event
+		var (
+			settled event.Event
+			told    journal
+		)
 		store := &unreachable{&ailing{anyStore: s}}
 		e := newEngine(t, store, mux, engine.Config{Slots: 3, OnEvent: func(ev event.Event) {
-			if ev.Type == event.EventBurial {
-				burial = ev
+			switch {
+			case ev.Type == event.EventSettled:
+				settled = ev
+			case ev.Type == event.EventBurial:
+				t.Errorf("its own session counts as an engine that died: %+v", ev)
+			case ev.Type == event.EventEnded && ev.Attempt.Outcome == stint.OutcomeCompleted, ev.Type == event.EventFailed:
+				told.note(ev.Job.ID, "%s", ev.Type)
 			}
 		}})
 		short := enqueue(t, s, "short", `{}`, stint.Retry(retry.None()))
@@ -109,8 +124,13 @@ func TestAnEngineThatGaveUpItsPlaceSaysItselfWhatBecameOfItsJobs(t *testing.T) {
 		if job := untilHere(t, s, once); runs[once] != 1 || job.Attempts[0].Outcome != stint.OutcomeLost {
 			t.Errorf("what was to run at most once ran %d times: %+v", runs[once], job.Attempts)
 		}
-		if burial.Other == nil || burial.Count < 3 || burial.Begun < 3 {
-			t.Errorf("the burial of its former session is reported as %+v", burial)
+		if settled.Count < 3 || settled.Begun != 3 {
+			t.Errorf("its former session is reported as %+v", settled)
+		}
+		for id, want := range map[stint.ID]string{short: "ended", long: "ended", once: "failed"} {
+			if got := told.of(id); got != want {
+				t.Errorf("of job %d the events %q are told, want %q", id, got, want)
+			}
 		}
 	})
 }

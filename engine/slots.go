@@ -55,8 +55,8 @@ func (s *session) announced() {
 	}
 }
 
-// announceLong sends a beat at once when a handler has run for a while and no beat has said so: should the
-// engine die, it is known that the handler had begun. Most handlers are done sooner.
+// announceLong sends a beat at once when a handler has run for a while and no beat has said so:
+// should the engine die, it is known that the handler had begun. Most handlers are done sooner.
 func (s *session) announceLong(ctx context.Context) {
 	every(ctx, s.config.TimeToLive/24, func() {
 		long := false

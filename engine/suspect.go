@@ -40,12 +40,12 @@ func inspectCrash(ctx context.Context, st store.Store, engine store.EngineID) (c
 
 // judge says how an unfinished attempt of a dead engine ended.
 //
-// What was not announced may have begun all the same: it goes back uncharged, as a suspect. What was announced is lost, charged,
-// and a suspect: it runs again at once, with the others. If an engine dies again while several of
-// these run, it is unknown which of them killed it: they go back uncharged this time, each to run
-// alone. A job that kills the engine that runs it alone is proven guilty, and it alone is charged.
-// So a job that kills its process ends after its budget, and no bystander is charged more than
-// once.
+// What was not announced may have begun all the same: it goes back uncharged, as a suspect. What was
+// announced is lost, charged, and a suspect: it runs again at once, with the others. If an engine
+// dies again while several of these run, it is unknown which of them killed it: they go back
+// uncharged this time, each to run alone. A job that kills the engine that runs it alone is proven
+// guilty, and it alone is charged. So a job that kills its process ends after its budget, and no
+// bystander is charged more than once.
 func (c crashScene) judge(e *store.Entry, begun bool) store.Result {
 	returned := store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront, Suspect: suspectAnnounced, Note: retry.ReasonBystander}
 	lost := store.Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost, Part: store.PartFront, Suspect: suspectAnnounced}

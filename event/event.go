@@ -26,6 +26,7 @@ const (
 	EventFailed        EventType = "failed"         // and the job failed with it
 	EventReturned      EventType = "returned"       // entries were returned unstarted
 	EventBurial        EventType = "burial"         // it buried another engine and took over its jobs
+	EventSettled       EventType = "settled"        // it joined again after it had lost its place, and recorded what became of the jobs that it held
 	EventLeaseAcquired EventType = "lease acquired" // it does the task of the lease from now on
 	EventLeaseLost     EventType = "lease lost"     // it does not any more: it gave the lease back, could not renew it in time, or the lease was revoked
 	EventRetained      EventType = "retained"       // it deleted jobs that ended long ago
@@ -49,8 +50,8 @@ type Event struct {
 	Slot    int               // of started: which of the engine's slots, from 1
 	Ready   time.Time         // of started: when the job became ready for this attempt, by the store's clock
 	Attempt *store.Completion // of ended and failed, and of trouble with a hook; not to be written to
-	Count   int               // of returned and burial: how many entries; of retained: how many jobs
-	Begun   int               // of burial: how many of these had begun
+	Count   int               // of returned, burial and settled: how many entries; of retained: how many jobs
+	Begun   int               // of burial and settled: how many of these had begun
 	Other   *store.EngineInfo // of burial: the engine that was buried
 	Doing   string            // of trouble: what was tried
 	About   string            // of trouble: the name that Doing ends with, if it does; the words before it are always the same

@@ -122,6 +122,8 @@ func (l *eventLog) verdict(e event.Event) (slog.Level, string) {
 		return slog.LevelInfo, "returned jobs that had not begun"
 	case event.EventBurial:
 		return slog.LevelWarn, "took over the jobs of an engine that died"
+	case event.EventSettled:
+		return slog.LevelWarn, "recorded what became of the jobs that it held when it lost its place"
 	case event.EventStarted:
 		return slog.LevelDebug, "attempt started"
 	case event.EventEnded:
@@ -176,7 +178,7 @@ func attributes(e event.Event, unsaid int) (attrs []slog.Attr) {
 		}
 	case event.EventReturned, event.EventRetained:
 		attrs = append(attrs, slog.Int(KeyCount, e.Count))
-	case event.EventBurial:
+	case event.EventBurial, event.EventSettled:
 		attrs = append(attrs, slog.Int(KeyCount, e.Count), slog.Int(KeyBegun, e.Begun))
 		if e.Other != nil {
 			attrs = append(attrs, slog.String(KeyBuried, e.Other.Instance))

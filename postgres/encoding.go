@@ -22,8 +22,9 @@ import (
 // its sessions are like.
 
 // speakUTF8 has connections say that they speak UTF-8. Said as they are opened it
-// costs no round trip, goes before what is set for the role and the database, and
-// is one of the few settings that poolers keep for each client.
+// costs no round trip, and goes before what is set for the role and the database.
+// Through a pooler nothing is said: it would change sessions that others use as
+// well. There a role that speaks something else is refused.
 func speakUTF8(config *pgx.ConnConfig) { config.RuntimeParams["client_encoding"] = "UTF8" }
 
 // checkSpoken refuses a connection that speaks another encoding than UTF-8. The server

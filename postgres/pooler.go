@@ -41,22 +41,29 @@ func see(ctx context.Context, pool *pgxpool.Pool) (way, error) {
 
 // openPool opens a pool that suits the way to the server.
 func openPool(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, way, error) {
+	direct := config.Copy()
+	speakUTF8(direct.ConnConfig)
+	pool, w, err := openAndSee(ctx, direct)
+	if err != nil || !w.pooled {
+		return pool, w, err
+	}
+	pool.Close()
+	config = config.Copy()
+	unprepared(config.ConnConfig)
+	return openAndSee(ctx, config)
+}
+
+func openAndSee(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, way, error) {
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, way{}, err
 	}
 	w, err := see(ctx, pool)
-	if err == nil && (!w.pooled || choosesMode(config.ConnConfig)) {
-		return pool, w, nil
-	}
-	pool.Close()
 	if err != nil {
+		pool.Close()
 		return nil, w, err
 	}
-	config = config.Copy()
-	unprepared(config.ConnConfig)
-	pool, err = pgxpool.NewWithConfig(ctx, config)
-	return pool, w, err
+	return pool, w, nil
 }
 
 // isPooled reports whether a connection leads to something else than the server,
@@ -74,10 +81,11 @@ func unprepared(config *pgx.ConnConfig) {
 
 // suit has connections beside the program's pool do as that does.
 func (s *Store) suit(config *pgx.ConnConfig) {
-	speakUTF8(config)
 	s.traceAsWell(config)
 	if s.pooled {
 		unprepared(config)
+	} else {
+		speakUTF8(config)
 	}
 }
 

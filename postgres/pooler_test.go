@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint"
@@ -75,23 +74,15 @@ func TestThroughAPoolerSessionsKeepTheirTimeOuts(t *testing.T) {
 	}
 }
 
-// Poolers keep the encoding of each client apart.
-func TestThroughAPoolerSessionsSpeakUTF8WhateverIsSetForTheRole(t *testing.T) {
+// The sessions of a pooler are others' as well: what they speak is not changed.
+func TestThroughAPoolerARoleWithAnotherEncodingIsRefused(t *testing.T) {
 	right := latin1(t)
 	url := pgtest.StartPooler(t, unsaid(right), nil).URL(unsaid(right))
-	s := openStore(t, url)
-	for range 3 {
-		conn, err := pgx.Connect(t.Context(), url) // which brings the role's encoding to the sessions that are shared
-		must(t, err)
-		_, err = conn.Exec(t.Context(), "select 1", pgx.QueryExecModeExec)
-		must(t, err)
-		must(t, conn.Close(t.Context()))
-		_, err = s.Enqueue(t.Context(), stint.Tx{}, []stint.NewJob{wideJob()})
-		must(t, err)
+	s, err := Open(t.Context(), url)
+	if err == nil {
+		s.Close()
 	}
-	if got := stored(t, right); len(got) != 1 || got[0] != wideStored {
-		t.Errorf("%q is stored, want %q", got, wideStored)
-	}
+	refuses(t, "the store", err)
 	pool, err := pgxpool.New(t.Context(), url)
 	must(t, err)
 	t.Cleanup(pool.Close)

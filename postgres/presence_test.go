@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint/internal/proof/pgtest"
@@ -194,7 +193,6 @@ func dialing(t *testing.T, s *Store, dial func(ctx context.Context, network, add
 	config, err := pgxpool.ParseConfig(s.url())
 	must(t, err)
 	config.ConnConfig.DialFunc = dial
-	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	must(t, err)
 	t.Cleanup(pool.Close)

@@ -102,7 +102,6 @@ func Open(ctx context.Context, url string, config ...Config) (*Store, error) {
 	}
 	params := pc.ConnConfig.RuntimeParams
 	params["application_name"] = cmp.Or(params["application_name"], "stint")
-	speakUTF8(pc.ConnConfig)
 	if len(config) > 0 {
 		traceQueries(pc.ConnConfig, config[0].OnQuery)
 	}

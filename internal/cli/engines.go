@@ -100,7 +100,7 @@ func (a *app) showEngine(e ops.ShownEngine, now time.Time) {
 	d.add("kinds", e.Kinds)
 	d.add("slots", e.Slots)
 	d.add("joined", e.Joined)
-	d.add("last beat", words.Ago(e.Beat, now)+", buried after "+retry.FormatDuration(e.TimeToLive)+" without one")
+	d.add("last beat", words.Ago(e.Beat, now)+", counts as dead after "+retry.FormatDuration(e.TimeToLive)+" without one")
 	d.Render()
 	if len(e.Holds) == 0 {
 		fmt.Fprintln(a.out, "\nit holds no jobs")

@@ -65,7 +65,7 @@ func TestVariablesAreInheritedOnlyFromTheList(t *testing.T) {
 func TestNothingReplacesTheJobsOwnVariables(t *testing.T) {
 	job := &stint.Job{ID: 7, Attempt: 2, Queue: "night"}
 	got := Config{Env: []string{}}.environ(job, map[string]string{"STINT_JOB": "8", "A": "b"})
-	want := []string{"A=b", "STINT_JOB=8", "STINT_JOB=7", "STINT_ATTEMPT=2", "STINT_QUEUE=night", "STINT_CORRELATION=7"}
+	want := []string{"A=b", "STINT_JOB=8", "STINT_JOB=7", "STINT_ATTEMPT=2", "STINT_MAY_HAVE_RUN=false", "STINT_QUEUE=night", "STINT_CORRELATION=7"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the last one of a name counts (-want +got):\n%s", diff)
 	}

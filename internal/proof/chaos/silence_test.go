@@ -93,7 +93,7 @@ func TestAnEngineCutOffInSilenceAmidAFlushComesBackByItself(t *testing.T) {
 		t.Errorf("it had ended its work %v after it fenced itself", late)
 	}
 	other := w.Start(chaos.Worker{Name: "other", DB: w.url, Slots: 4, TimeToLive: ttl})
-	w.Drain(t.Context(), w.store, 30*time.Second)
+	w.Drain(t.Context(), w.store, 5*ttl)
 	proxy.Calm()
 	over()
 	w.Await("lone", event.EventJoined, 2, 2*ttl)

@@ -17,12 +17,14 @@ const (
 	usual = 30 * time.Millisecond
 	most  = 8.0
 	fresh = 5 * time.Second // how long a measurement holds
+	calm  = 2 * time.Minute // how long it holds while later ones are smaller: a bound goes with what was stretched before
 )
 
 var last struct {
 	sync.Mutex
 	at   time.Time
 	pace float64
+	set  time.Time // when the pace was
 }
 
 // Of stretches a duration by how many times slower than usual the machine is now, eight
@@ -31,8 +33,10 @@ func Of(d time.Duration) time.Duration {
 	last.Lock()
 	defer last.Unlock()
 	if time.Since(last.at) > fresh {
-		last.pace = min(max(1, measure().Seconds()/usual.Seconds()), most)
-		last.at = time.Now()
+		now := min(max(1, measure().Seconds()/usual.Seconds()), most)
+		if last.at = time.Now(); now >= last.pace || last.at.Sub(last.set) > calm {
+			last.pace, last.set = now, last.at
+		}
 	}
 	return time.Duration(float64(d) * last.pace)
 }

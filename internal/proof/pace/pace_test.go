@@ -20,11 +20,15 @@ func TestTimesGrowWithWhatElseTheMachineDoes(t *testing.T) {
 			}
 		})
 	}
-	last.at = time.Time{}
+	last.at, last.pace = time.Time{}, 0
 	beside := Of(time.Second)
 	over.Store(true)
 	busy.Wait()
 	last.at = time.Time{}
+	if soon := Of(time.Second); soon < beside {
+		t.Errorf("a bound of what was stretched to %v would be %v", beside, soon)
+	}
+	last.at, last.set = time.Time{}, time.Now().Add(-calm-time.Second)
 	alone := Of(time.Second)
 	t.Logf("beside other work a second takes %v, alone %v", beside, alone)
 	if alone < time.Second || beside < 2*time.Second || beside < alone || beside > most*time.Second {
