@@ -74,7 +74,7 @@ func lines(m report.Metrics) (all []line) {
 	return all
 }
 
-// figureInWords says a counter, a duration, or several durations.
+// figureInWords says a counter, a duration, several durations, or a time.
 func figureInWords(figure any) string {
 	switch f := figure.(type) {
 	case time.Duration:
@@ -84,6 +84,11 @@ func figureInWords(figure any) string {
 			return "none"
 		}
 		return fmt.Sprintf("%s, mean %s, fastest %s, longest %s", words.Count(f.Count), words.Took(f.Mean()), words.Took(f.Fastest), words.Took(f.Longest))
+	case time.Time:
+		if f.IsZero() {
+			return "none"
+		}
+		return f.UTC().Format("2006-01-02 15:04:05 UTC")
 	case int64:
 		return words.Count(f)
 	}

@@ -23,9 +23,9 @@ const (
 	// while it finds much to delete.
 	retainBehind = 5 * time.Second
 
-	// retainBack is for how long a pass goes on after a job that was too young. Where as many jobs
-	// grow old as it deletes, it would never come back to that one.
-	retainBack = 10 * time.Second
+	// retainTurn is for how long a pass goes on. Where as many jobs grow old as it deletes it would
+	// not end: what was too young when it came by would stay, and other passes have no turn.
+	retainTurn = 10 * time.Second
 
 	// retainEvery is how often jobs are deleted that have grown old since the last pass.
 	retainEvery = time.Minute
@@ -69,17 +69,12 @@ func (s *session) retain(ctx context.Context) {
 	}
 	r.note(0)
 	defer s.meters.retains(0, time.Time{}, 0) // another engine goes on
-	for whole := time.Now(); ctx.Err() == nil; {
-		var (
-			err  error
-			more bool
-		)
-		if began := time.Now(); !began.Before(whole) {
-			if err = r.passAll(ctx); err == nil {
-				whole = time.Now().Add(max(retainWhole, retainShare*time.Since(began)))
-			}
-		} else {
-			more, err = r.deleteOld(ctx)
+	for ctx.Err() == nil {
+		more, err := r.deleteOld(ctx)
+		if err == nil {
+			var left bool
+			left, err = r.passAll(ctx)
+			more = more || left
 		}
 		r.report()
 		if errors.Is(err, store.ErrNotHeld) {
@@ -101,7 +96,17 @@ type retention struct {
 	from    map[time.Duration]store.RetainMark // for each age, where the jobs begin that were too young
 	stuck   map[time.Duration]stuck            // for each age, where passes ended in vain
 	clean   map[time.Duration]time.Time        // for each age, when the last pass began that came to its end: what was old then is gone
-	deleted int                                // how many jobs since the last event
+	whole   wholePass
+	deleted int // how many jobs since the last event
+}
+
+// wholePass goes through everything, in turns with the passes for each age.
+type wholePass struct {
+	due   time.Time          // when the next one begins
+	parts []store.RetainPart // those that are left
+	from  store.RetainMark   // where the first of them goes on
+	until store.Position     // where jobs end: what is after it no pass for an age has passed
+	took  time.Duration
 }
 
 // stuck is a job that was too young in so many passes in turn that ended in vain.
@@ -127,11 +132,11 @@ func (r *retention) inVain(age time.Duration, young, next store.RetainMark) stor
 func (r *retention) deleteOld(ctx context.Context) (more bool, err error) {
 	for _, age := range r.config.Retention.Ages() {
 		began := time.Now()
-		young, left, err := r.pass(ctx, store.RetainStep{Part: store.RetainJobs, Age: age, From: r.from[age]}, r.clean[age].Add(r.every+retainBehind))
+		next, left, err := r.pass(ctx, store.RetainStep{Part: store.RetainJobs, Age: age, From: r.from[age]}, r.clean[age].Add(r.every+retainBehind))
 		if err != nil {
 			return false, err
 		}
-		if r.from[age] = young; !left {
+		if r.from[age] = next; !left {
 			r.clean[age] = began
 		}
 		more = more || left
@@ -139,43 +144,53 @@ func (r *retention) deleteOld(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-func (r *retention) passAll(ctx context.Context) error {
-	for _, part := range store.RetainParts {
-		began := time.Now()
-		if _, _, err := r.pass(ctx, store.RetainStep{Part: part}, began.Add(retainBehind)); err != nil {
-			return err
-		}
-		if part == store.RetainJobs {
-			for age := range r.clean {
-				r.clean[age] = began
-			}
+// passAll goes on with the whole pass, if one is due, and reports whether there is more of it.
+func (r *retention) passAll(ctx context.Context) (more bool, err error) {
+	w := &r.whole
+	if len(w.parts) == 0 && !time.Now().Before(w.due) {
+		*w = wholePass{parts: store.RetainParts}
+		for _, mark := range r.from {
+			w.until = max(w.until, mark.Pos)
 		}
 	}
-	return nil
+	for len(w.parts) > 0 {
+		began, part := time.Now(), w.parts[0]
+		w.from, more, err = r.pass(ctx, store.RetainStep{Part: part, From: w.from}, began.Add(retainBehind))
+		if w.took += time.Since(began); err != nil {
+			return false, err
+		}
+		if more && !(part == store.RetainJobs && w.from.Pos >= w.until) {
+			return true, nil
+		}
+		w.parts, w.from = w.parts[1:], store.RetainMark{}
+		w.due = time.Now().Add(max(retainWhole, retainShare*w.took))
+	}
+	return false, nil
 }
 
 // pass does one step after the other, with pauses as long as the steps, so that other work gets its
-// turn, unless it goes on after a time when it is late. It returns where the next pass for the age is
-// to begin: at the first job that is too young, or after those of them that are left to whole
-// passes; and whether there is more to do at once.
-func (r *retention) pass(ctx context.Context, step store.RetainStep, late time.Time) (young store.RetainMark, more bool, err error) {
+// turn, unless it goes on after a time when it is late. It returns where the next pass is to begin,
+// and whether there is more to do at once. One for an age begins at the first job that is too
+// young, or after those of them that are left to whole passes.
+func (r *retention) pass(ctx context.Context, step store.RetainStep, late time.Time) (next store.RetainMark, more bool, err error) {
 	step.Limit, step.Keep = retainLeast, r.config.Retention
 	step.Under = store.LeaseGuard{Lease: store.LeaseRetention, Engine: r.token}
-	var met time.Time // when the first job was met that is too young
-	for inVain := 0; ; {
+	var young store.RetainMark
+	inVain := 0
+	for turn := time.Now().Add(retainTurn); ; {
 		began := time.Now()
 		limit, cancel := context.WithTimeout(ctx, retainPatience)
 		done, err := r.store.Retain(limit, step)
 		cancel()
 		if err != nil {
-			return young, false, err
+			return step.From, false, err
 		}
 		if step.Part == store.RetainJobs {
 			r.deleted += done.Deleted
 			r.note(done.Deleted)
 		}
-		if young == (store.RetainMark{}) && done.Young != young {
-			young, met = done.Young, began
+		if step.Age != 0 {
+			young = cmp.Or(young, done.Young)
 		}
 		if step.From = done.Next; !done.More {
 			return cmp.Or(young, done.Next), false, nil
@@ -183,18 +198,18 @@ func (r *retention) pass(ctx context.Context, step store.RetainStep, late time.T
 		if inVain += step.Limit; done.Deleted > 0 || young == (store.RetainMark{}) {
 			inVain = 0
 		}
-		if step.Age != 0 && inVain >= retainInVain {
+		if inVain >= retainInVain {
 			return r.inVain(step.Age, young, done.Next), false, nil
-		}
-		if step.Age != 0 && !met.IsZero() && time.Since(met) > retainBack {
-			return young, true, nil
 		}
 		took := time.Since(began)
 		if began.Before(late) || done.Deleted < step.Limit/2 {
 			sleep(ctx, took)
 		}
 		if ctx.Err() != nil {
-			return young, false, ctx.Err()
+			return step.From, false, ctx.Err()
+		}
+		if time.Now().After(turn) {
+			return cmp.Or(young, done.Next), true, nil
 		}
 		step.Limit = retainNext(step.Limit, took)
 	}

@@ -185,10 +185,12 @@ func TestWhatWaitedForMinutesIsDeletedWhenItIsOld(t *testing.T) {
 // flood is a store of which as many jobs grow old as are deleted: no pass comes to its end. It notes
 // the steps for one age.
 type flood struct {
-	row   time.Duration // what each costs
-	young store.RetainMark
-	steps []floodStep
-	full  bool
+	row     time.Duration // what each costs
+	young   store.RetainMark
+	steps   []floodStep
+	full    bool
+	endless store.RetainPart // of which a whole pass does not come to the end either
+	parts   []store.RetainPart
 }
 
 type floodStep struct {
@@ -198,7 +200,11 @@ type floodStep struct {
 }
 
 func (f *flood) Retain(_ context.Context, r store.RetainStep) (store.Retained, error) {
-	if r.Part != store.RetainJobs || r.Age == 0 {
+	if r.Age == 0 {
+		if f.parts = append(f.parts, r.Part); r.Part == f.endless {
+			time.Sleep(time.Duration(r.Limit) * f.row)
+			return store.Retained{Deleted: r.Limit, Next: store.RetainMark{Pos: r.From.Pos + store.Position(r.Limit)}, More: true}, nil
+		}
 		return store.Retained{Next: r.From}, nil
 	}
 	s := floodStep{began: time.Now(), limit: r.Limit, from: r.From}
@@ -281,6 +287,25 @@ func TestAPassThatDoesNotEndComesBackToWhatWasTooYoung(t *testing.T) {
 			t.Errorf("in two minutes it begins %d times at the first job that was too young, want every ten seconds", len(back))
 		}
 	})
+}
+
+// A whole pass for which there is always more would keep the others from their turn, and its later
+// parts too.
+func TestAWholePassKeepsNothingFromItsTurn(t *testing.T) {
+	for _, endless := range []store.RetainPart{store.RetainJobs, store.RetainClaims} {
+		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+			f := &flood{row: 5 * time.Microsecond, full: true, endless: endless}
+			flooded(t, s, f)
+			for i, step := range f.steps[1:] {
+				if gap := step.began.Sub(f.steps[i].ended); gap > 15*time.Second {
+					t.Errorf("while there is no end of %s, nothing is deleted for %v", endless, gap)
+				}
+			}
+			if came := slices.Contains(f.parts, store.RetainChanges); came != (endless == store.RetainJobs) {
+				t.Errorf("while there is no end of %s, it came to the last part: %v", endless, came)
+			}
+		})
+	}
 }
 
 // It could do nothing with the lease, and those who delete would not get it.
