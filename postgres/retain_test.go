@@ -54,8 +54,8 @@ func TestAKeyThatSomebodyHasInHandIsForgottenLater(t *testing.T) {
 	}
 }
 
-// While a step has deleted and not committed yet, nobody waits for it but who looks at the jobs that
-// it deletes; and its commit does not wait for the disk.
+// While a step has deleted and not committed yet, nobody waits for it but who sums up, or looks at the
+// jobs that it deletes; and its commit does not wait for the disk.
 func TestAStepOfRetentionHoldsNobodyUp(t *testing.T) {
 	s := verified(t)
 	b := &bench{t, s, nil}
@@ -82,7 +82,6 @@ func TestAStepOfRetentionHoldsNobodyUp(t *testing.T) {
 		"an enqueue":               func(context.Context) error { b.enqueue(10); return nil },
 		"a look":                   func(ctx context.Context) error { _, err := s.Look(ctx, store.LaneHints{}); return err },
 		"a promotion":              func(ctx context.Context) error { _, err := s.Promote(ctx, time.Time{}, 10); return err },
-		"sums":                     func(ctx context.Context) error { _, err := s.SumUp(ctx); return err },
 	} {
 		if err := b.soon(what, do); err != nil {
 			t.Errorf("%s: %v", what, err)

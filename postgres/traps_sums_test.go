@@ -223,4 +223,30 @@ var sumTraps = []trap{
 		b.must(tx.Rollback(b.Context()))
 		return err
 	}},
+	{"Who sums up has a turn however much is deleted", func(b *bench) error {
+		exec(b, b.s, sumAtOnceSQL)
+		if _, err := b.s.SumUp(b.Context()); err != nil {
+			return err
+		}
+		until := value[time.Time](b, b.s.pool, b.s.sql.in(`select until from stint.summed`))
+		tx := begin(b, b.s) // retention makes one step after the other
+		_, err := tx.Exec(b.Context(), b.s.sql.in(`select stint.sum_gone('{}')`))
+		b.must(err)
+		came := make(chan error, 1)
+		go func() {
+			_, err := b.s.SumUp(b.Context())
+			came <- err
+		}()
+		wait(b, "who sums up", func() bool {
+			return len(came) > 0 || value[bool](b, b.s.pool, `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`)
+		})
+		b.must(tx.Rollback(b.Context()))
+		if err := <-came; err != nil {
+			return err
+		}
+		if !value[time.Time](b, b.s.pool, b.s.sql.in(`select until from stint.summed`)).After(until) {
+			return errors.New("it did nothing")
+		}
+		return nil
+	}},
 }
