@@ -149,7 +149,7 @@ func TestABacklogThatEndedLateIsNotReadEveryMinuteAndIsDeletedInTheEnd(t *testin
 				t.Errorf("at %v %d rows are read", minute.Format(time.TimeOnly), n)
 			}
 		}
-		if all > 10*jobs {
+		if all > 15*jobs {
 			t.Errorf("%d rows are read, though there are %d", all, jobs)
 		}
 	})
