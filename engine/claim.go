@@ -17,6 +17,13 @@ const (
 	// lookAge is how long a look is trusted while claims from it succeed. Within this time a new
 	// lane of lower number may go unnoticed.
 	lookAge = 5 * time.Millisecond
+
+	// lookShare is how many times as long as a look took it is trusted, if that is
+	// longer: where there are many lanes, most of the time is for claims.
+	lookShare = 4
+
+	// maxLanes bounds how many lanes one call claims from. A store may take fewer.
+	maxLanes = 500
 )
 
 // claim is the first stage. It takes work while there is room.
@@ -27,6 +34,7 @@ func (s *session) claim(ctx context.Context) {
 		idle     = s.newIdle()
 		list     []target
 		looked   time.Time
+		trusted  time.Duration // for how long after that
 		turn     int
 		recent   target // the lane that last had work
 		notified bool   // woken from idleness by a notification
@@ -47,17 +55,18 @@ func (s *session) claim(ctx context.Context) {
 			// Most notifications are for the lane that had work before: a claim
 			// from it saves the look, half of the time to the start of a job.
 			notified = false
-			if _, err := s.claimLane(recent, room, false); err != nil && !errors.Is(err, store.ErrLaneBusy) {
+			if _, err := s.claimLanes([]target{recent}, room, false); err != nil {
 				s.trouble(ctx, "claim", err)
 				trying.sleep(ctx)
 			}
 			continue
 		}
-		if len(list) == 0 || time.Since(looked) > lookAge {
+		if len(list) == 0 || time.Since(looked) > trusted {
 			looked = time.Now()
 			limit, cancel := s.limit(ctx)
 			heads, err := s.store.Look(limit, known.hints())
 			cancel()
+			trusted = max(lookAge, lookShare*time.Since(looked))
 			if err != nil {
 				s.trouble(ctx, "look for work", err)
 				trying.sleep(ctx)
@@ -65,6 +74,7 @@ func (s *session) claim(ctx context.Context) {
 			}
 			turn++
 			list = known.targets(s.claimable(heads), turn)
+			idle.lanes = known.count()
 		}
 		if len(list) == 0 {
 			trying.reset()
@@ -99,46 +109,78 @@ func (s *session) claim(ctx context.Context) {
 	}
 }
 
-// claimFrom claims from the first lane that has work and room, and returns the lanes that may have
-// more. tried reports whether any had room. Lanes that another engine is claiming from come last:
-// claimFrom waits for one only when there is nothing else.
+// claimFrom claims from the first lanes that have work and room, in one call from those of one pool,
+// and returns the lanes that may have more. tried reports whether any had room. Lanes that another
+// engine is claiming from come last: claimFrom waits for one only when there is nothing else.
 func (s *session) claimFrom(list []target) (rest []target, tried bool, err error) {
 	var busy, full []target
-	for i, lane := range list {
-		room := s.pools.room(lane.Lane, time.Now())
+	for i := 0; i < len(list); {
+		now := time.Now()
+		room := s.pools.room(list[i].Lane, now)
 		if room <= 0 {
-			full = append(full, lane)
+			full = append(full, list[i])
+			i++
 			continue
 		}
 		if tried = true; s.primed {
 			s.meters.beforeClaim(s.pools.waiting())
 		}
-		got, err := s.claimLane(lane, room, false)
-		switch {
-		case errors.Is(err, store.ErrLaneBusy):
-			busy = append(busy, lane)
-		case err != nil:
+		lanes := list[i : i+s.pools.together(list[i:min(i+maxLanes, len(list))], now)]
+		got, err := s.claimLanes(lanes, room, false)
+		if err != nil {
 			return nil, true, err
-		case got == room:
+		}
+		busy = append(busy, got.busy...)
+		i += got.lanes
+		switch {
+		case got.entries == room:
+			// The last one may have more.
+			return slices.Concat(full, busy, list[i-1:]), true, nil
+		case got.entries > 0:
+			// These lanes are empty; the next ones may have work.
 			return slices.Concat(full, busy, list[i:]), true, nil
-		case got > 0:
-			// The lane is empty; the next ones may have work.
-			return slices.Concat(full, busy, list[i+1:]), true, nil
 		}
 	}
 	if len(busy) == 0 {
 		return full, tried, nil
 	}
-	_, err = s.claimLane(busy[0], s.pools.room(busy[0].Lane, time.Now()), true)
+	got, err := s.claimLanes(busy[:1], s.pools.room(busy[0].Lane, time.Now()), true)
+	if err == nil && len(got.busy) > 0 {
+		err = store.ErrLaneBusy // although it was to wait: do not ask again at once
+	}
 	return append(full, busy[1:]...), true, err
 }
 
-// claimLane makes one claim and sends its tasks on. It returns how many entries it took.
-func (s *session) claimLane(lane target, room int, wait bool) (int, error) {
-	c, claim, err := s.claimUpTo(lane, room, wait)
+// took is what a call took.
+type took struct {
+	lanes   int      // how many it came to
+	busy    []target // of these, those that another engine is claiming from
+	entries int
+}
+
+// claimLanes claims from lanes of one pool and sends the tasks on.
+func (s *session) claimLanes(lanes []target, room int, wait bool) (took, error) {
+	all, states, err := s.claimUpTo(lanes, room, wait)
 	if err != nil {
-		return 0, err
+		return took{}, err
 	}
+	got, entries := took{lanes: len(all)}, 0
+	for i, c := range all {
+		if c.Busy {
+			got.busy = append(got.busy, lanes[i])
+		}
+		got.entries += len(c.Positions)
+		entries += len(c.Entries)
+		s.addTasks(c, states[i])
+	}
+	waiting := s.pools.waiting()
+	s.primed = s.primed || waiting > 0
+	s.meters.afterClaim(entries, waiting, entries == room)
+	return got, nil
+}
+
+// addTasks sends the entries of a claim where they belong.
+func (s *session) addTasks(c store.Claim, claim *claimState) {
 	tasks := make([]task, len(c.Entries))
 	var p *pool
 	var runner *kindRunner
@@ -153,54 +195,84 @@ func (s *session) claimLane(lane target, room int, wait bool) (int, error) {
 		tasks[i] = task{entry: e, claim: claim, pool: p, runner: runner}
 		p.add(&tasks[i])
 	}
-	waiting := s.pools.waiting()
-	s.primed = s.primed || waiting > 0
-	s.meters.afterClaim(len(c.Entries), waiting, len(c.Entries) == room)
-	return len(c.Positions), nil
 }
 
-func (s *session) request() store.ClaimRequest {
-	serial, low := s.inflight.request()
+// request numbers claims. The first has the request's serial number.
+func (s *session) request(claims int) store.ClaimRequest {
+	serial, low := s.inflight.request(claims)
 	return store.ClaimRequest{Engine: s.token, Serial: serial, Low: low, Nonce: store.Nonce(random63())}
 }
 
-// claimUpTo makes one claim, and reads its entries.
-func (s *session) claimUpTo(lane target, room int, wait bool) (store.Claim, *claimState, error) {
-	req := s.request()
-	req.Lane, req.Max, req.Wait, req.Settle = lane.ID, room, wait, lane.settle
+// claimUpTo claims from lanes, and reads the entries. It returns one claim for each lane that the
+// store came to.
+func (s *session) claimUpTo(lanes []target, room int, wait bool) ([]store.Claim, []*claimState, error) {
+	req := s.request(len(lanes))
+	req.Max, req.Wait = room, wait
 	// Not the stages' context: a stop must not interrupt a claim, whose outcome
 	// would be unknown. What it takes after a stop is returned unstarted.
 	limit, cancel := context.WithTimeout(s.work, s.config.TimeToLive/2)
 	defer cancel()
 	began, moves := time.Now(), s.moves.Load()
-	c, err := s.store.Claim(limit, req)
-	if len(c.Positions) > 0 && s.movedSince(moves) {
-		c, err = store.Claim{}, store.ErrBuried
+	all, err := s.callClaim(limit, req, lanes)
+	var at []store.Position
+	for _, c := range all {
+		at = append(at, c.Positions...)
 	}
-	if err == nil || len(c.Positions) > 0 {
-		s.meters.claimAnswered(began, len(c.Positions))
+	if len(at) > 0 && s.movedSince(moves) {
+		all, at, err = nil, nil, store.ErrBuried
+	}
+	if err == nil || len(at) > 0 {
+		s.meters.claimAnswered(began, len(at))
 	}
 	switch {
-	case errors.Is(err, store.ErrLaneBusy):
-		s.inflight.resolved(req.Serial)
-		return c, nil, err
 	case errors.Is(err, store.ErrBuried):
 		s.fence()
-		return c, nil, err
-	case err != nil && len(c.Positions) == 0:
-		s.inflight.markUnknown(req.Serial)
-		return c, nil, err
+		return nil, nil, err
+	case err != nil && len(at) == 0:
+		for i := range lanes {
+			s.inflight.markUnknown(req.Serial + int64(i))
+		}
+		return nil, nil, err
 	}
-	claim := s.inflight.claimed(c)
-	if err != nil {
-		// The entries are ours, but we have not seen them.
-		c.Entries, err = s.fetch(c.Positions)
-		if err != nil {
-			s.inflight.markUnknown(req.Serial)
-			return c, nil, err
+	states := make([]*claimState, len(all))
+	for i := range lanes {
+		if i < len(all) {
+			states[i] = s.inflight.claimed(all[i])
+		} else {
+			s.inflight.resolved(req.Serial + int64(i))
 		}
 	}
-	return c, claim, nil
+	if err != nil {
+		// The entries are ours, but we have not seen them.
+		entries, err := s.fetch(at)
+		if err != nil {
+			for _, c := range all {
+				if len(c.Positions) > 0 {
+					s.inflight.markUnknown(c.Serial)
+				}
+			}
+			return nil, nil, err
+		}
+		store.DealEntries(all, entries)
+	}
+	return all, states, nil
+}
+
+// callClaim asks the store. One lane is claimed by itself, since only then the store may wait for it.
+func (s *session) callClaim(ctx context.Context, req store.ClaimRequest, lanes []target) ([]store.Claim, error) {
+	if len(lanes) > 1 {
+		heads := make([]store.LaneHead, len(lanes))
+		for i, lane := range lanes {
+			heads[i] = store.LaneHead{Lane: lane.ID, Settle: lane.settle}
+		}
+		return s.store.ClaimLanes(ctx, req, heads)
+	}
+	req.Lane, req.Settle = lanes[0].ID, lanes[0].settle
+	c, err := s.store.Claim(ctx, req)
+	if errors.Is(err, store.ErrLaneBusy) {
+		c, err = store.Claim{ClaimRef: c.ClaimRef, Serial: req.Serial, Busy: true}, nil
+	}
+	return []store.Claim{c}, err
 }
 
 // fetch reads claimed entries, and tries again while the session lives.

@@ -83,13 +83,16 @@ func newInflight() *inflight {
 	return &inflight{claims: map[int64]*claimState{}, unknown: map[int64]time.Time{}, once: map[store.Position]bool{}}
 }
 
-// request numbers a claim that is about to be sent, and returns the lowest open number.
-func (h *inflight) request() (serial, low int64) {
+// request numbers claims that are about to be sent, and returns the first number and the lowest open
+// one.
+func (h *inflight) request(claims int) (first, low int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.last++
-	h.claims[h.last] = nil
-	return h.last, h.lowLocked()
+	for range claims {
+		h.last++
+		h.claims[h.last] = nil
+	}
+	return h.last - int64(claims) + 1, h.lowLocked()
 }
 
 func (h *inflight) claimed(c store.Claim) *claimState {

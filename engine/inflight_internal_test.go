@@ -9,7 +9,7 @@ import (
 // Whoever buries the engine reads what it did not promise to be done with.
 func TestWhatIsInDoubtIsNotPromisedToBeDone(t *testing.T) {
 	h := newInflight()
-	serial, _ := h.request()
+	serial, _ := h.request(1)
 	claim := h.claimed(store.Claim{Serial: serial, Positions: []store.Position{1}})
 	h.recorded([]*task{{entry: &store.Entry{Pos: 1}, claim: claim}})
 	if low := h.low(); low != serial+1 {

@@ -36,6 +36,9 @@ func (l *lanes) hints() store.LaneHints {
 	return k
 }
 
+// count returns how many lanes a look goes through.
+func (l *lanes) count() int { return len(l.known) + len(l.foreign) }
+
 // target is a lane to claim from.
 type target struct {
 	store.Lane

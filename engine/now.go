@@ -160,7 +160,7 @@ func (s *session) enqueueClaimed(ctx context.Context, st store.ClaimedEnqueuer, 
 		if len(jobs) != 1 || serial != 0 {
 			return nil, errNotOne
 		}
-		req := s.request()
+		req := s.request(1)
 		serial = req.Serial
 		// Not ctx: the outcome of an interrupted call would be unknown.
 		limit, cancel := context.WithTimeout(s.work, s.config.TimeToLive/2)
@@ -328,12 +328,12 @@ func (s *session) takeReady(ctx context.Context, known *lanes) (*task, error) {
 		return nil, err
 	}
 	for _, lane := range known.targets(s.claimable(heads), 0) {
-		c, claim, err := s.claimUpTo(lane, 1, true)
+		all, claims, err := s.claimUpTo([]target{lane}, 1, true)
 		if err != nil {
 			return nil, err
 		}
-		if len(c.Entries) > 0 {
-			return s.newInlineTask(ctx, &c.Entries[0], claim), nil
+		if entries := all[0].Entries; len(entries) > 0 {
+			return s.newInlineTask(ctx, &entries[0], claims[0]), nil
 		}
 	}
 	return nil, nil

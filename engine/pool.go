@@ -108,6 +108,17 @@ func (l pools) room(lane store.Lane, now time.Time) int {
 	return room
 }
 
+// together returns how many lanes at the beginning of a list may be claimed from in one call: those
+// that share a pool with the first, so that they share its room.
+func (l pools) together(list []target, now time.Time) int {
+	n := 1
+	for n < len(list) && list[0].Queue != "" && list[n].Queue != "" &&
+		l.of(list[n].Queue) == l.of(list[0].Queue) && !l.avoids(list[n].ID, now) {
+		n++
+	}
+	return n
+}
+
 // waiting returns how many entries wait for slots.
 func (l pools) waiting() (n int) {
 	for _, p := range l.all {

@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -54,8 +53,12 @@ func (s *Store) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHe
 const (
 	claimSQL = `select n, positions from stint.claim($1, $2, $3, $4, $5, $6, $7, $8)`
 
+	claimLanesSQL = `select n, taken, positions from stint.claim_lanes($1, $2, $3, $4, $5, $6, $7)`
+
 	// takenSQL flushes the claim to the disk and reads what it took.
 	takenSQL = `select ` + entryColumns + ` from stint.fetch(stint.barrier($1, $2))`
+
+	takenOfLanesSQL = `select ` + entryColumns + ` from stint.fetch(stint.barrier($1, $2, $3))`
 
 	beginSQL  = `begin isolation level read committed read write`
 	commitSQL = `commit`
@@ -75,17 +78,11 @@ func (s *Store) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim,
 
 func (s *Store) claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
 	claim := store.Claim{ClaimRef: store.ClaimRef{Lane: req.Lane, Nonce: req.Nonce}, Serial: req.Serial}
-	select {
-	case s.claiming <- struct{}{}:
-		defer func() { <-s.claiming }()
-	case <-ctx.Done():
-		return claim, ctx.Err()
-	}
-	conn, err := s.work().Acquire(ctx)
+	conn, release, err := s.acquireClaim(ctx)
 	if err != nil {
 		return claim, err
 	}
-	defer conn.Release()
+	defer release()
 
 	p, err := s.pipeline(ctx, conn.Conn(), s.sql.claim, s.sql.taken)
 	if err != nil {
@@ -93,47 +90,149 @@ func (s *Store) claim(ctx context.Context, req store.ClaimRequest) (store.Claim,
 	}
 	explicit := s.explicit.Load()
 	p.transaction(explicit, s.sql.claim, int8s(req.Engine), int8s(req.Serial), int8s(req.Low), int8s(req.Nonce), int8s(req.Lane),
-		int4s(int32(min(max(0, req.Max), math.MaxInt32))), bools(req.Wait), bools(req.Settle))
+		atMost(req.Max), bools(req.Wait), bools(req.Settle))
 	p.SendPipelineSync()
 	p.transaction(explicit, s.sql.taken, int8s(req.Engine), int8s(req.Serial))
 	return s.readClaim(ctx, conn, p, claim)
 }
 
+func atMost(n int) param { return int4s(int32(min(max(0, n), math.MaxInt32))) }
+
+// acquireClaim is a connection for a claim.
+func (s *Store) acquireClaim(ctx context.Context) (conn *pgxpool.Conn, release func(), err error) {
+	select {
+	case s.claiming <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	if conn, err = s.work().Acquire(ctx); err != nil {
+		<-s.claiming
+		return nil, nil, err
+	}
+	return conn, func() { conn.Release(); <-s.claiming }, nil
+}
+
 // readClaim reads the answers to a claim and to the statement that fetches what it
 // took.
 func (s *Store) readClaim(ctx context.Context, conn *pgxpool.Conn, p pipeline, claim store.Claim) (store.Claim, error) {
-	if err := p.Sync(); err != nil {
-		p.Close()
-		return claim, err
-	}
 	busy := false
-	err := p.part(func(v [][]byte) {
+	known, entries, err := s.readClaimed(ctx, conn, p, func(v [][]byte) (at []store.Position) {
 		if len(v) == 2 { // the other answers have one column, or none
 			busy = v[0] == nil
 			claim.N, claim.Positions = int64of(v[0]), positionsOf(v[1])
 		}
+		return claim.Positions
 	})
-	if err != nil {
+	switch {
+	case !known:
+		return store.Claim{}, err
+	case busy && err == nil:
+		return claim, store.ErrLaneBusy
+	}
+	claim.Entries = entries
+	return claim, err
+}
+
+// readClaimed reads the answers to a claim, of which row says what was taken, and to
+// the statement that makes it durable and fetches that. The claim is known to stand
+// when the second was read to its end.
+func (s *Store) readClaimed(ctx context.Context, conn *pgxpool.Conn, p pipeline, row func(v [][]byte) []store.Position) (known bool, entries []store.Entry, err error) {
+	if err := p.Sync(); err != nil {
+		p.Close()
+		return false, nil, err
+	}
+	var at []store.Position
+	if err := p.part(func(v [][]byte) { at = row(v) }); err != nil {
 		p.Close()
 		if conn.Conn().PgConn().TxStatus() == 'E' {
 			_, _ = conn.Exec(ctx, "rollback") // else the pool would give the connection up
 		}
-		return store.Claim{}, translate(err)
-	}
-	if busy {
-		return claim, errors.Join(store.ErrLaneBusy, p.Close())
+		return false, nil, translate(err)
 	}
 	// The claim stands, but a server that dies may forget it until this part
 	// has been read to its end.
-	read := reading(claim.Positions)
+	read := reading(at)
 	if err := p.part(read.row); err != nil {
 		p.Close()
-		return store.Claim{}, translate(err)
+		return false, nil, translate(err)
 	}
 	if err = p.Close(); err == nil {
-		claim.Entries, err = s.entries(ctx, conn, &read)
+		entries, err = s.entries(ctx, conn, &read)
 	}
-	return claim, translate(err)
+	return true, entries, translate(err)
+}
+
+// ClaimLanes implements [store.Claimer]. It is one round trip of two transactions, as a
+// claim is. The claims are of one transaction, so that one flush makes all of them
+// durable; but at most of [mostLanes], since it holds a lock of each.
+func (s *Store) ClaimLanes(ctx context.Context, req store.ClaimRequest, lanes []store.LaneHead) ([]store.Claim, error) {
+	lanes = lanes[:min(len(lanes), mostLanes)]
+	claims, err := retryExplicit(s, func() ([]store.Claim, error) { return s.claimLanes(ctx, req, lanes) })
+	if err != nil {
+		return claims, fmt.Errorf("claim up to %d jobs of %d lanes: %w", req.Max, len(lanes), err)
+	}
+	return claims, nil
+}
+
+// mostLanes is how many locks each transaction may hold on average, by the server's
+// default: PostgreSQL's table for them is one for all sessions, and of a fixed size.
+const mostLanes = 64
+
+func (s *Store) claimLanes(ctx context.Context, req store.ClaimRequest, lanes []store.LaneHead) ([]store.Claim, error) {
+	if len(lanes) == 0 {
+		return nil, nil
+	}
+	conn, release, err := s.acquireClaim(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	p, err := s.pipeline(ctx, conn.Conn(), s.sql.claimLanes, s.sql.takenOfLanes)
+	if err != nil {
+		return nil, err
+	}
+	ids, settle := make([]store.LaneID, len(lanes)), make([]bool, len(lanes))
+	for i, lane := range lanes {
+		ids[i], settle[i] = lane.Lane, lane.Settle
+	}
+	explicit := s.explicit.Load()
+	p.transaction(explicit, s.sql.claimLanes, int8s(req.Engine), int8s(req.Serial), int8s(req.Low), int8s(req.Nonce), int8array(ids),
+		atMost(req.Max), boolarray(settle))
+	p.SendPipelineSync()
+	p.transaction(explicit, s.sql.takenOfLanes, int8s(req.Engine), int8s(req.Serial), int8s(req.Serial+int64(len(lanes))-1))
+
+	var claims []store.Claim
+	known, entries, err := s.readClaimed(ctx, conn, p, func(v [][]byte) (at []store.Position) {
+		if len(v) != 3 {
+			return nil
+		}
+		at = positionsOf(v[2])
+		claims = claimsOf(req, lanes, v, at)
+		return at
+	})
+	if !known {
+		return nil, err
+	}
+	store.DealEntries(claims, entries)
+	return claims, err
+}
+
+// claimsOf reads what stint.claim_lanes answers, with the positions that all took.
+func claimsOf(req store.ClaimRequest, lanes []store.LaneHead, v [][]byte, at []store.Position) []store.Claim {
+	claims := make([]store.Claim, 0, len(lanes))
+	array(v[0], func(n []byte) {
+		i := len(claims)
+		c := store.Claim{ClaimRef: store.ClaimRef{Lane: lanes[i].Lane, N: int64of(n), Nonce: req.Nonce}, Serial: req.Serial + int64(i)}
+		c.Busy = n == nil
+		claims = append(claims, c)
+	})
+	i := 0
+	array(v[1], func(b []byte) {
+		taken := int(int32of(b))
+		claims[i].Positions, at = at[:taken:taken], at[taken:]
+		i++
+	})
+	return claims
 }
 
 const fetchSQL = `select ` + entryColumns + ` from stint.fetch($1)`

@@ -126,16 +126,7 @@ func (s *Store) acquireNow(ctx context.Context, job stint.NewJob) (conn *pgxpool
 		}
 		return conn, conn.Release, nil
 	}
-	select {
-	case s.claiming <- struct{}{}:
-	case <-ctx.Done():
-		return nil, nil, ctx.Err()
-	}
-	if conn, err = s.work().Acquire(ctx); err != nil {
-		<-s.claiming
-		return nil, nil, err
-	}
-	return conn, func() { conn.Release(); <-s.claiming }, nil
+	return s.acquireClaim(ctx)
 }
 
 // sendKey sends what takes the job's key.

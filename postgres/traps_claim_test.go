@@ -51,6 +51,55 @@ var claimTraps = []trap{
 		}
 		return nil
 	}},
+	{"Of several lanes none is waited for while another one's lock is held", func(b *bench) error {
+		b.enqueue(2)
+		b.enqueue(2, stint.Queue("other"))
+		other := store.LaneOf("other", 0, store.PartNormal, "").ID
+		first, second := b.join(), b.join()
+		tx := begin(b, b.s)
+		if _, err := b.claimIn(tx, first, 1); err != nil {
+			return err
+		}
+		var all []store.Claim
+		err := b.soon("a claim of a lane that is locked, and of another,", func(ctx context.Context) (err error) {
+			all, err = second.TryClaimLanes(ctx, 9, other, normal)
+			return err
+		})
+		if err == nil && (len(all) != 2 || len(all[0].Entries) != 2 || !all[1].Busy || len(all[1].Positions) != 0) {
+			err = fmt.Errorf("it was answered %+v", all)
+		}
+		return err
+	}},
+	{"A lane whose list of what is in progress names the transaction that claims it loses nothing", func(b *bench) error {
+		w, between := b.join(), b.join()
+		var got []stint.ID
+		b.enqueue(1, stint.Queue("other"))
+		tx := begin(b, b.s)
+		_, err := tx.Exec(b.Context(), b.s.sql.in(`select stint.claim($1, 1000000, 0, 1, $2, 10, false, false)`),
+			w.Info.Token, store.LaneOf("other", 0, store.PartNormal, "").ID)
+		b.must(err)
+		var own uint64
+		b.must(tx.QueryRow(b.Context(), `select pg_current_xact_id_if_assigned()::text::bigint`).Scan(&own))
+
+		late := begin(b, b.s)
+		want := b.enqueueIn(Tx(late), 2)
+		want = append(want, b.enqueue(2)...)
+		got = append(got, ids(between.Claim(normal, 10))...) // its frontier is behind both numbers
+		if !value[bool](b, b.s.pool, b.s.sql.in(`select $1::text::xid8 = any (pending_xid) from stint.claims where lane = $2 order by n desc limit 1`),
+			fmt.Sprint(own), normal) {
+			return errors.New("the claim between does not list it")
+		}
+		want = append(want, b.enqueue(2)...)
+		var at []store.Position
+		b.must(tx.QueryRow(b.Context(), b.s.sql.in(`select positions from stint.claim($1, 1000001, 0, 1, $2, 10, false, false, true)`),
+			w.Info.Token, normal).Scan(&at))
+		b.must(tx.Commit(b.Context()))
+		entries, err := b.s.Fetch(b.Context(), at)
+		b.must(err)
+		got = append(got, ids(entries)...)
+		b.must(late.Commit(b.Context()))
+		return b.take(w, 10, got, want)
+	}},
 	{"Late rows come over several claims, each once", func(b *bench) error {
 		w := b.join()
 		var got []stint.ID
@@ -207,6 +256,25 @@ var claimTraps = []trap{
 		again := openStore(b, url)
 		if n := value[int64](b, again.pool, `select coalesce(max(n), 0) from stint.claims`); n != last.N {
 			return fmt.Errorf("%d claims were answered, and %d are left", last.N, n)
+		}
+		return nil
+	}},
+	{"Claims of several lanes survive the server's death", func(b *bench) error {
+		server := pgtest.Start(b, pgtest.Options{Settings: map[string]string{"wal_writer_delay": "10s"}})
+		url := server.New(b)
+		c := b.at(url)
+		c.enqueue(5)
+		c.enqueue(5, stint.Queue("other"))
+		w := c.join()
+		for range 5 {
+			_, err := w.TryClaimLanes(b.Context(), 2, store.LaneOf("none", 0, store.PartNormal, "").ID, normal, store.LaneOf("other", 0, store.PartNormal, "").ID)
+			b.must(err)
+		}
+		server.Kill()
+		server.Start()
+		again := openStore(b, url)
+		if n := value[int](b, again.pool, `select count(*) from stint.claims`); n != 6 {
+			return fmt.Errorf("6 claims were answered, and %d are left", n)
 		}
 		return nil
 	}},

@@ -62,39 +62,62 @@ const (
 	values (?, ?, ?, ?, ?, ?, ?, ?)`
 )
 
+// mostLanes bounds how long one call keeps others from writing.
+const mostLanes = 500
+
 // Claim implements [store.Claimer]. A lane is never busy: claims take turns
 // with everything else that is written, and the turn is short.
 func (s *Store) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
-	claim := store.Claim{ClaimRef: store.ClaimRef{Lane: req.Lane, Nonce: req.Nonce}, Serial: req.Serial}
+	claims, err := s.ClaimLanes(ctx, req, []store.LaneHead{{Lane: req.Lane}})
+	if len(claims) == 0 {
+		return store.Claim{}, err
+	}
+	return claims[0], err
+}
+
+// ClaimLanes implements [store.Claimer].
+func (s *Store) ClaimLanes(ctx context.Context, req store.ClaimRequest, lanes []store.LaneHead) ([]store.Claim, error) {
+	lanes = lanes[:min(len(lanes), mostLanes)]
+	var claims []store.Claim
+	var at []store.Position
 	err := s.write(ctx, func(c *conn) (bool, error) {
-		claim.N, claim.Positions = 0, nil
-		return false, c.claim(req, &claim)
+		claims, at = make([]store.Claim, 0, len(lanes)), nil
+		if err := c.fence(req.Engine); err != nil {
+			return false, err
+		}
+		for i, lane := range lanes {
+			if i > 0 && len(at) >= req.Max {
+				break
+			}
+			claim := store.Claim{ClaimRef: store.ClaimRef{Lane: lane.Lane, Nonce: req.Nonce}, Serial: req.Serial + int64(i)}
+			if err := c.claim(&claim, req.Engine, req.Max-len(at)); err != nil {
+				return false, err
+			}
+			claims, at = append(claims, claim), append(at, claim.Positions...)
+		}
+		return false, nil
 	})
 	if err != nil {
-		return store.Claim{}, fmt.Errorf("claim %d jobs: %w", req.Max, err)
-	}
-	if len(claim.Positions) == 0 {
-		return claim, nil
+		return nil, fmt.Errorf("claim %d jobs: %w", req.Max, err)
 	}
 	// Read apart from the claim, so that large arguments do not keep
 	// others from writing.
-	claim.Entries, err = s.Fetch(ctx, claim.Positions)
-	return claim, err
+	entries, err := s.Fetch(ctx, at)
+	store.DealEntries(claims, entries)
+	return claims, err
 }
 
-func (c *conn) claim(req store.ClaimRequest, claim *store.Claim) error {
-	if err := c.fence(req.Engine); err != nil {
-		return err
-	}
+// claim takes up to limit entries of a claim's lane.
+func (c *conn) claim(claim *store.Claim, engine store.EngineID, limit int) error {
 	var n, start int64
-	err := c.query(newestClaimSQL, []any{int64(req.Lane)}, func(q *stmt) error {
+	err := c.query(newestClaimSQL, []any{int64(claim.Lane)}, func(q *stmt) error {
 		n, start = q.ColumnInt64(0), q.ColumnInt64(1)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	err = c.query(freshSQL, []any{int64(req.Lane), start, max(0, req.Max)}, func(q *stmt) error {
+	err = c.query(freshSQL, []any{int64(claim.Lane), start, max(0, limit)}, func(q *stmt) error {
 		claim.Positions = append(claim.Positions, store.Position(q.ColumnInt64(0)))
 		return nil
 	})
@@ -103,7 +126,7 @@ func (c *conn) claim(req store.ClaimRequest, claim *store.Claim) error {
 	}
 	claim.N = n + 1
 	frontier := claim.Positions[len(claim.Positions)-1]
-	_, err = c.exec(claimSQL, int64(req.Lane), claim.N, int64(req.Nonce), int64(req.Engine), req.Serial,
+	_, err = c.exec(claimSQL, int64(claim.Lane), claim.N, int64(claim.Nonce), int64(engine), claim.Serial,
 		start, int64(frontier), len(claim.Positions))
 	return err
 }

@@ -28,6 +28,24 @@ type Claimer interface {
 	// [Roster.Held] tells.
 	Claim(ctx context.Context, req ClaimRequest) (Claim, error)
 
+	// ClaimLanes claims from several lanes in their order, up to Max entries
+	// together, as calls of Claim one after the other would, but in one call that
+	// waits for the disk once. Of req it takes no lane, Wait and Settle; of the
+	// lanes it takes Lane and Settle.
+	//
+	// It answers one claim for each lane that it came to, in their order, with
+	// serial numbers that count up from req.Serial. It comes to one at least, and
+	// not to those behind the one that filled Max; how many it comes to at most is
+	// the store's choice. It never waits for a lane that another claim is under way
+	// of, and answers Busy for that one. No lane may be named twice.
+	//
+	// Either all that is answered was taken, or nothing was. When entries were
+	// taken but could not be read, it returns the claims with Positions and without
+	// Entries together with the error. After any other error the claims may
+	// nevertheless have been committed, under serial numbers up to as many as there
+	// are lanes.
+	ClaimLanes(ctx context.Context, req ClaimRequest, lanes []LaneHead) ([]Claim, error)
+
 	// Fetch reads entries by position. It answers in the order asked, and
 	// leaves out positions that do not exist.
 	Fetch(ctx context.Context, at []Position) ([]Entry, error)
@@ -83,6 +101,21 @@ type ClaimRef struct {
 type Claim struct {
 	ClaimRef
 	Serial    int64
+	Busy      bool // of [Claimer.ClaimLanes]: another claim of the lane was under way
 	Positions []Position
 	Entries   []Entry
+}
+
+// DealEntries gives each claim its own of the entries that were read of all their
+// positions, in that order. An entry that is gone is left out.
+func DealEntries(claims []Claim, entries []Entry) {
+	for i := range claims {
+		n := 0
+		for _, pos := range claims[i].Positions {
+			if n < len(entries) && entries[n].Pos == pos {
+				n++
+			}
+		}
+		claims[i].Entries, entries = entries[:n:n], entries[n:]
+	}
 }

@@ -104,6 +104,20 @@ func (m *model) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim,
 	return c, nil
 }
 
+func (m *model) ClaimLanes(ctx context.Context, req store.ClaimRequest, lanes []store.LaneHead) (all []store.Claim, err error) {
+	for ; len(all) < len(lanes) && req.Max > 0; req.Serial++ {
+		req.Lane = lanes[len(all)].Lane
+		c, err := m.Claim(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, c); !m.is("fills each lane of a call") {
+			req.Max -= len(c.Positions)
+		}
+	}
+	return all, nil
+}
+
 // read is an entry as an engine sees it.
 func (d *database) read(r *row) store.Entry {
 	e := *r.entry

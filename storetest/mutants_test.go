@@ -62,6 +62,7 @@ var mutants = []struct{ fault, group string }{
 	{"claims for the buried", "Bury"},
 	{"says busy without cause", "Claim"},
 	{"takes more than Max", "Claim"},
+	{"fills each lane of a call", "Lanes"},
 	{"records empty claims", "Claim"},
 	{"fetches in its own order", "Claim"},
 

@@ -77,6 +77,36 @@ func (w *Worker) TryClaim(ctx context.Context, req store.ClaimRequest) (store.Cl
 	return c, err
 }
 
+// TryClaimLanes claims from several lanes, filling in who asks. Entries that were
+// taken but not read are fetched.
+func (w *Worker) TryClaimLanes(ctx context.Context, limit int, lanes ...store.LaneID) ([]store.Claim, error) {
+	heads := make([]store.LaneHead, len(lanes))
+	for i, lane := range lanes {
+		heads[i].Lane = lane
+	}
+	req := store.ClaimRequest{Engine: w.Info.Token, Serial: w.serial + 1, Nonce: store.Nonce(rand.Int64()), Max: limit}
+	w.serial += int64(len(lanes))
+	all, err := w.Store.ClaimLanes(ctx, req, heads)
+	var at []store.Position
+	for _, c := range all {
+		at = append(at, c.Positions...)
+		for _, pos := range c.Positions {
+			w.taken[pos] = c.ClaimRef
+		}
+	}
+	if err != nil && len(at) > 0 {
+		var entries []store.Entry
+		entries, err = w.Store.Fetch(ctx, at)
+		store.DealEntries(all, entries)
+	}
+	for _, c := range all {
+		if err == nil && len(c.Entries) != len(c.Positions) {
+			err = fmt.Errorf("claim %d of lane %d has %d positions and %d entries", c.N, c.Lane, len(c.Positions), len(c.Entries))
+		}
+	}
+	return all, err
+}
+
 // Claim takes up to limit entries of a lane.
 func (w *Worker) Claim(lane store.LaneID, limit int) []store.Entry {
 	w.t.Helper()

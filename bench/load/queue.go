@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,8 @@ type Options struct {
 
 	// Plain says that jobs have no arguments, and so no numbers.
 	Plain bool
+
+	Lanes int // over how many queues plain jobs are spread: 1, the default one
 }
 
 // Queue is stint in a contest with other queues.
@@ -54,6 +57,11 @@ func New(store store.Store, o Options, closeStore func() error) *Queue {
 	q := &Queue{store: store, client: stint.NewClient(store), o: o, close: closeStore}
 	if o.Plain {
 		q.plain = slices.Repeat([]stint.NewJob{plain.Job(nil)}, MostPlain)
+		for i := range q.plain {
+			if o.Lanes > 1 {
+				q.plain[i].Queue = fmt.Sprintf("lane-%d", i%o.Lanes)
+			}
+		}
 	}
 	return q
 }
@@ -93,7 +101,8 @@ func (q *Queue) Enqueue(ctx context.Context, first, n int) error {
 
 func (q *Queue) jobs(first, n int) ([]stint.NewJob, error) {
 	if q.o.Plain {
-		return q.plain[:n], nil
+		from := first % (len(q.plain) - n + 1)
+		return q.plain[from : from+n], nil
 	}
 	jobs := make([]stint.NewJob, n)
 	for i := range jobs {

@@ -149,6 +149,18 @@ func (s *planted) Claim(ctx context.Context, req store.ClaimRequest) (store.Clai
 	return c, err
 }
 
+func (s *planted) ClaimLanes(ctx context.Context, req store.ClaimRequest, lanes []store.LaneHead) (all []store.Claim, err error) {
+	for ; len(all) < len(lanes) && req.Max > 0; req.Serial++ {
+		req.Lane, req.Settle = lanes[len(all)].Lane, lanes[len(all)].Settle
+		c, err := s.Claim(ctx, req)
+		if err != nil {
+			return all, err
+		}
+		all, req.Max = append(all, c), req.Max-len(c.Positions)
+	}
+	return all, nil
+}
+
 func (s *planted) Bury(ctx context.Context, b store.Burial, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
 	if s.bug == bugMurder {
 		b.Unless = 0

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -72,6 +73,32 @@ func (p *process) Claim(ctx context.Context, req store.ClaimRequest) (store.Clai
 		r.what.Entries, err = nil, errLost
 	}
 	p.claimed(req.Engine, r)
+	return r.what, err
+}
+
+func (p *process) ClaimLanes(ctx context.Context, req store.ClaimRequest, lanes []store.LaneHead) ([]store.Claim, error) {
+	r, f, err := call(ctx, p, opClaim, func(ctx context.Context) (reading[[]store.Claim], error) {
+		after := p.w.tick()
+		all, err := p.store.ClaimLanes(ctx, req, lanes)
+		for _, c := range all {
+			if len(c.Positions) > 0 {
+				p.w.note(p.name, jobsOf(c.Entries), "claim %d of %x, one of several, engine %x: entries %v, %v", c.Serial, c.Lane, req.Engine, c.Positions, err)
+			}
+		}
+		if err != nil {
+			p.w.note(p.name, nil, "claims %d of %d lanes, engine %x: %v", req.Serial, len(lanes), req.Engine, err)
+		}
+		return reading[[]store.Claim]{all, after}, err
+	})
+	if f.fault == half && err == nil && slices.ContainsFunc(r.what, func(c store.Claim) bool { return len(c.Positions) > 0 }) {
+		for i := range r.what {
+			r.what[i].Entries = nil
+		}
+		err = errLost
+	}
+	for _, c := range r.what {
+		p.claimed(req.Engine, reading[store.Claim]{c, r.after})
+	}
 	return r.what, err
 }
 
