@@ -61,12 +61,10 @@ func (s *session) retain(ctx context.Context) {
 	if !ok {
 		return
 	}
-	r := &retention{session: s, store: st, from: map[time.Duration]store.RetainMark{}, stuck: map[time.Duration]stuck{}, clean: map[time.Duration]time.Time{}}
-	// What is kept for seconds is not to stay for minutes.
-	r.every = min(retainEvery, max(s.config.Retention.Shortest()/2, store.MinRetention))
-	for _, age := range s.config.Retention.Ages() {
-		r.clean[age] = time.Now()
+	if s.retention == nil {
+		s.retention = newRetention(s, st)
 	}
+	r := s.retention // how far it has come is true after the lease was lost, too
 	r.note(0)
 	defer s.meters.retains(0, time.Time{}, 0) // another engine goes on
 	for ctx.Err() == nil {
@@ -98,6 +96,16 @@ type retention struct {
 	clean   map[time.Duration]time.Time        // for each age, when the last pass began that came to its end: what was old then is gone
 	whole   wholePass
 	deleted int // how many jobs since the last event
+}
+
+func newRetention(s *session, st store.Retainer) *retention {
+	r := &retention{session: s, store: st, from: map[time.Duration]store.RetainMark{}, stuck: map[time.Duration]stuck{}, clean: map[time.Duration]time.Time{}}
+	// What is kept for seconds is not to stay for minutes.
+	r.every = min(retainEvery, max(s.config.Retention.Shortest()/2, store.MinRetention))
+	for _, age := range s.config.Retention.Ages() {
+		r.clean[age] = time.Now()
+	}
+	return r
 }
 
 // wholePass goes through everything, in turns with the passes for each age.

@@ -190,6 +190,7 @@ type flood struct {
 	young   store.RetainMark
 	steps   []floodStep
 	full    bool
+	revoked bool             // whether the lease is revoked in the middle
 	endless store.RetainPart // of which a whole pass does not come to the end either
 	parts   []store.RetainPart
 }
@@ -224,7 +225,7 @@ func flooded(t *testing.T, s *sqlite.Store, f *flood) report.Metrics {
 		store.Store
 		store.Leaser
 		store.Retainer
-	}{s, s, f}, stint.NewMux(), engine.Config{TimeToLive: time.Hour, LeaseFor: time.Hour, PollTo: time.Minute,
+	}{s, s, f}, stint.NewMux(), engine.Config{TimeToLive: time.Hour, LeaseFor: 10 * time.Second, PollTo: time.Minute,
 		Retention: store.Retention{KeepFor: store.KeepFor{All: 10 * time.Second}}})
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +233,13 @@ func flooded(t *testing.T, s *sqlite.Store, f *flood) report.Metrics {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx) }()
-	time.Sleep(2 * time.Minute)
+	time.Sleep(time.Minute)
+	if f.revoked {
+		if _, _, err := s.Revoke(t.Context(), store.LeaseRetention, "ann", "a test"); err != nil {
+			t.Error(err)
+		}
+	}
+	time.Sleep(time.Minute)
 	synctest.Wait()
 	m := e.Metrics()
 	if stop(); <-done != nil {
@@ -297,6 +304,20 @@ func TestAPassThatDoesNotEndComesBackToWhatWasTooYoung(t *testing.T) {
 		}
 		if len(back) < 8 || len(back) > 13 {
 			t.Errorf("in two minutes it begins %d times at the first job that was too young, want every ten seconds", len(back))
+		}
+	})
+}
+
+// An engine that loses the lease for a moment is as late after it as it was before.
+func TestWhoGetsTheLeaseOfRetentionAgainIsAsLateAsBefore(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		f := &flood{row: 5 * time.Microsecond, full: true, revoked: true}
+		m, gap := flooded(t, s, f), time.Duration(0)
+		for i := range f.steps[1:] {
+			gap = max(gap, f.steps[i+1].began.Sub(f.steps[i].ended))
+		}
+		if gap < time.Second || m.Late() < 100*time.Second {
+			t.Errorf("the lease was away for %v, and it tells %+v, %v late", gap, m.Retention, m.Late())
 		}
 	})
 }

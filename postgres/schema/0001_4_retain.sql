@@ -42,6 +42,9 @@ declare
   recent timestamptz; -- nothing is old that follows what was appended after this
   gone   bigint[];
 begin
+  -- It may have to wait for a session that sums up. Nobody is to wait for this one
+  -- meanwhile, least of all who renews the lease.
+  perform from stint.summed for share;
   perform stint.begin_step(p_lease, p_engine);
   clock := clock_timestamp();
   ahead := clock + interval '1 minute';
