@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -54,8 +55,8 @@ func TestAKeyThatSomebodyHasInHandIsForgottenLater(t *testing.T) {
 	}
 }
 
-// While a step has deleted and not committed yet, nobody waits for it but who sums up, or looks at the
-// jobs that it deletes; and its commit does not wait for the disk.
+// While a step has deleted and not committed yet, nobody waits for it but who looks at the jobs that
+// it deletes; and its commit does not wait for the disk.
 func TestAStepOfRetentionHoldsNobodyUp(t *testing.T) {
 	s := verified(t)
 	b := &bench{t, s, nil}
@@ -82,10 +83,52 @@ func TestAStepOfRetentionHoldsNobodyUp(t *testing.T) {
 		"an enqueue":               func(context.Context) error { b.enqueue(10); return nil },
 		"a look":                   func(ctx context.Context) error { _, err := s.Look(ctx, store.LaneHints{}); return err },
 		"a promotion":              func(ctx context.Context) error { _, err := s.Promote(ctx, time.Time{}, 10); return err },
+		"sums":                     func(ctx context.Context) error { _, err := s.SumUp(ctx); return err },
 	} {
 		if err := b.soon(what, do); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	must(t, tx.Rollback(t.Context()))
+}
+
+// A session that sums up may take long. The engine that waits for it with a step must be able to renew
+// its lease, and people to change what becomes of jobs.
+func TestAStepOfRetentionThatWaitsForTheSumsHoldsNothing(t *testing.T) {
+	s := verified(t)
+	b := &bench{t, s, nil}
+	w := b.join()
+	b.enqueue(1)
+	w.Complete(w.Claim(normal, 1)...)
+	renew := func(ctx context.Context) error {
+		_, err := s.Acquire(ctx, store.LeaseRetention, w.Info.Token, time.Minute)
+		return err
+	}
+	must(t, renew(t.Context()))
+	sums := begin(t, s)
+	_, err := sums.Exec(t.Context(), s.sql.in(`select from stint.summed for update`))
+	must(t, err)
+	deleted := make(chan error, 1)
+	go func() {
+		done, err := s.Retain(t.Context(), store.RetainStep{Part: store.RetainJobs, Limit: 10, Keep: store.Retention{KeepFor: store.KeepFor{All: time.Microsecond}},
+			Under: store.LeaseGuard{Lease: store.LeaseRetention, Engine: w.Info.Token}})
+		if err == nil && done.Deleted != 1 {
+			err = fmt.Errorf("it deleted %d jobs", done.Deleted)
+		}
+		deleted <- err
+	}()
+	blocked(t, s)
+	for what, do := range map[string]func(ctx context.Context) error{
+		"a renewal": renew,
+		"a new start": func(ctx context.Context) error {
+			_, err := s.Retry(ctx, []stint.ID{1 << 40}, stint.RerunOptions{})
+			return err
+		},
+	} {
+		if err := b.soon(what, do); err != nil {
+			t.Error(err)
+		}
+	}
+	must(t, sums.Rollback(t.Context()))
+	must(t, <-deleted)
 }

@@ -68,7 +68,7 @@ func TestTheSumsAreChangedByOneAtATime(t *testing.T) {
 	s := newStore(t)
 	exec(t, s, `insert into stint.stats values (1, now() - interval '49 hours', 'k', 'q', 1, 1, 1, 1, 1, 1, 1, now(), 1)`)
 	other := begin(t, s)
-	_, err := other.Exec(t.Context(), `select stint.sum_up()`)
+	_, err := other.Exec(t.Context(), `select from stint.summed for update`)
 	must(t, err)
 	for want := 1; want >= 0; want-- { // beside the other one, and behind it
 		_, err := s.SumUp(t.Context())

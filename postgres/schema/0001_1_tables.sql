@@ -416,7 +416,7 @@ create table stint.stats (
 -- left that began before the one that said so.
 create table stint.summed (
   one   boolean     primary key default true check (one), -- there is one row
-  until timestamptz not null default clock_timestamp() - interval '1 minute', -- the sums are of what ended before this
+  until timestamptz not null default clock_timestamp() - interval '1 hour', -- the sums are of what ended before this
   aim   timestamptz, -- how far they are to go next
   xid   xid8 -- and of the transaction that said so
 );

@@ -266,7 +266,7 @@ declare
   m     stint.summed;
   goal  timestamptz;
   upto  timestamptz;
-  slice interval := interval '1 minute'; -- each slice reads what the index of times has not come to, so that shorter ones take no less
+  slice interval := interval '10 seconds';
   began timestamptz;
   first timestamptz := stint.first_minute();
   many  constant integer := 10000; -- sums of minutes that go at a time
@@ -275,11 +275,10 @@ begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'stint works in read committed transactions only' using errcode = 'ST001';
   end if;
-  if not pg_try_advisory_xact_lock('stint.entries'::regclass::oid::integer, 2) then
+  select * into m from stint.summed for update skip locked; -- draws a number
+  if not found then
     return false; -- another session does it
   end if;
-  -- It draws a number. It waits for calls that delete: retention makes one after the other.
-  select * into m from stint.summed for update;
   -- No session changes a sum without this lock, so rows stay where they are found.
   delete from stint.stats s where s.ctid = any (array(
     select o.ctid from stint.stats o where o.minutes = 1 and o.start < first order by o.minutes, o.start limit many));
