@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -90,45 +89,4 @@ func TestAStepOfRetentionHoldsNobodyUp(t *testing.T) {
 		}
 	}
 	must(t, tx.Rollback(t.Context()))
-}
-
-// A session that sums up may take long. The engine that waits for it with a step must be able to renew
-// its lease, and people to change what becomes of jobs.
-func TestAStepOfRetentionThatWaitsForTheSumsHoldsNothing(t *testing.T) {
-	s := verified(t)
-	b := &bench{t, s, nil}
-	w := b.join()
-	b.enqueue(1)
-	w.Complete(w.Claim(normal, 1)...)
-	renew := func(ctx context.Context) error {
-		_, err := s.Acquire(ctx, store.LeaseRetention, w.Info.Token, time.Minute)
-		return err
-	}
-	must(t, renew(t.Context()))
-	sums := begin(t, s)
-	_, err := sums.Exec(t.Context(), s.sql.in(`select from stint.summed for update`))
-	must(t, err)
-	deleted := make(chan error, 1)
-	go func() {
-		done, err := s.Retain(t.Context(), store.RetainStep{Part: store.RetainJobs, Limit: 10, Keep: store.Retention{KeepFor: store.KeepFor{All: time.Microsecond}},
-			Under: store.LeaseGuard{Lease: store.LeaseRetention, Engine: w.Info.Token}})
-		if err == nil && done.Deleted != 1 {
-			err = fmt.Errorf("it deleted %d jobs", done.Deleted)
-		}
-		deleted <- err
-	}()
-	blocked(t, s)
-	for what, do := range map[string]func(ctx context.Context) error{
-		"a renewal": renew,
-		"a new start": func(ctx context.Context) error {
-			_, err := s.Retry(ctx, []stint.ID{1 << 40}, stint.RerunOptions{})
-			return err
-		},
-	} {
-		if err := b.soon(what, do); err != nil {
-			t.Error(err)
-		}
-	}
-	must(t, sums.Rollback(t.Context()))
-	must(t, <-deleted)
 }
