@@ -67,6 +67,7 @@ func (s *session) retain(ctx context.Context) {
 	r := s.retention // how far it has come is true after the lease was lost, too
 	r.note(0)
 	defer s.meters.retains(0, time.Time{}, 0) // another engine goes on
+	var summed time.Time                      // when nothing was left to sum up
 	for ctx.Err() == nil {
 		more, err := r.deleteOld(ctx)
 		if err == nil {
@@ -80,8 +81,12 @@ func (s *session) retain(ctx context.Context) {
 		} else if err != nil {
 			s.trouble(ctx, "delete old jobs", err)
 		}
-		if !more {
+		switch {
+		case !more:
 			sleep(ctx, r.every)
+		case time.Since(summed) > rollUpEvery && !s.sumUp(ctx):
+			// Without pauses between its steps nobody else comes to the sums.
+			summed = time.Now()
 		}
 	}
 }
@@ -262,18 +267,23 @@ const longestRollUp = 5 * time.Minute
 
 // rollUpStats keeps what has to be read for statistics small.
 func (s *session) rollUpStats(ctx context.Context) {
-	store, ok := s.store.(report.StatsStore)
-	if !ok {
-		return
-	}
 	every(ctx, spread(rollUpEvery), func() {
-		for more := true; more && ctx.Err() == nil; {
-			limit, cancel := context.WithTimeout(ctx, longestRollUp)
-			var err error
-			if more, err = store.SumUp(limit); err != nil {
-				s.trouble(ctx, "sum up statistics", err)
-			}
-			cancel()
+		for s.sumUp(ctx) && ctx.Err() == nil {
 		}
 	})
+}
+
+// sumUp does one step of that, and reports whether there is more to do.
+func (s *session) sumUp(ctx context.Context) (more bool) {
+	store, ok := s.store.(report.StatsStore)
+	if !ok {
+		return false
+	}
+	limit, cancel := context.WithTimeout(ctx, longestRollUp)
+	defer cancel()
+	more, err := store.SumUp(limit)
+	if err != nil {
+		s.trouble(ctx, "sum up statistics", err)
+	}
+	return more
 }

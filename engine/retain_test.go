@@ -193,6 +193,17 @@ type flood struct {
 	revoked bool             // whether the lease is revoked in the middle
 	endless store.RetainPart // of which a whole pass does not come to the end either
 	parts   []store.RetainPart
+
+	report.StatsStore
+	deleting atomic.Bool  // whoever sums up finds the sums locked
+	summed   atomic.Int32 // how often they were not
+}
+
+func (f *flood) SumUp(context.Context) (more bool, err error) {
+	if !f.deleting.Load() {
+		f.summed.Add(1)
+	}
+	return false, nil
 }
 
 type floodStep struct {
@@ -202,6 +213,8 @@ type floodStep struct {
 }
 
 func (f *flood) Retain(_ context.Context, r store.RetainStep) (store.Retained, error) {
+	f.deleting.Store(true)
+	defer f.deleting.Store(false)
 	if r.Age == 0 {
 		if f.parts = append(f.parts, r.Part); r.Part == f.endless {
 			time.Sleep(time.Duration(r.Limit) * f.row)
@@ -225,7 +238,8 @@ func flooded(t *testing.T, s *sqlite.Store, f *flood) report.Metrics {
 		store.Store
 		store.Leaser
 		store.Retainer
-	}{s, s, f}, stint.NewMux(), engine.Config{TimeToLive: time.Hour, LeaseFor: 10 * time.Second, PollTo: time.Minute,
+		report.StatsStore
+	}{s, s, f, f}, stint.NewMux(), engine.Config{TimeToLive: time.Hour, LeaseFor: 10 * time.Second, PollTo: time.Minute,
 		Retention: store.Retention{KeepFor: store.KeepFor{All: 10 * time.Second}}})
 	if err != nil {
 		t.Fatal(err)
@@ -269,6 +283,9 @@ func TestRetentionDoesAsMuchAsItCanInShortSteps(t *testing.T) {
 				if gap := last[i].began.Sub(last[i-1].ended); gap != 0 || last[i].limit != limit {
 					t.Errorf("rows that cost %v: a late step looks at %d, after a pause of %v; want %d and none", row, last[i].limit, gap, limit)
 				}
+			}
+			if f.summed.Load() == 0 {
+				t.Errorf("rows that cost %v: nobody came to the sums", row)
 			}
 			if m.Late() < 100*time.Second || m.Retention.Kept != 10*time.Second || m.Retention.Deleted == 0 {
 				t.Errorf("it tells %+v, %v late", m.Retention, m.Late())
