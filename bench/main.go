@@ -37,7 +37,7 @@ var measurements = []measurement{
 	{"burn", "jobs per second at most: enqueued in bulk, then worked off",
 		"jobs=100000 batch=5000 producers=2 lanes=1 engines=1 slots=0 work=0s one-by-one=false before=0 waiting=0" + compared, burn},
 	{"steady", "whether the speed lasts while jobs keep coming",
-		"duration=1m every=5s batch=1000 producers=2 backlog=20000 engines=1 slots=0 jobs=1000000" + compared, steady},
+		"duration=1m every=5s batch=1000 producers=2 backlog=20000 engines=1 slots=0 jobs=1000000 keep=0s" + compared, steady},
 	{"latency", "how long an idle engine takes to start a job, and how late scheduled jobs are",
 		"rate=50 duration=10s scheduled=0.2 slots=0", latency},
 	{"single", "one enqueue for each transaction, beside bare inserts of an equal row", "producers=16 duration=10s asleep=false", single},
@@ -51,7 +51,7 @@ type settings struct {
 	db                                                               string
 	jobs, batch, producers, backlog, engines, slots, before, waiting int
 	lanes, writers, rounds, tabs, runs                               int
-	work, duration, every, watch                                     time.Duration
+	work, duration, every, watch, keep                               time.Duration
 	rate, scheduled                                                  float64
 	oneByOne, noLimit, pin, compare, asleep, json                    bool
 }
@@ -76,6 +76,7 @@ func (s *settings) options() []option {
 		{"compare", &s.compare, 0, 1, "measure it with nothing held open, too"},
 		{"duration", &s.duration, 0.01, 86_400, "for how long"},
 		{"every", &s.every, 0.01, 86_400, "how long an interval is"},
+		{"keep", &s.keep, 0, 1e8, "delete jobs that ended so long ago meanwhile, in turns with keeping all of them; 0 keeps all"},
 		{"rate", &s.rate, 0.001, 100_000, "jobs per second"},
 		{"scheduled", &s.scheduled, 0, 0.9, "the part of the jobs that is scheduled"},
 		{"asleep", &s.asleep, 0, 1, "have an idle engine wait, which is to be woken; else nobody waits"},

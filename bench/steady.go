@@ -6,13 +6,18 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
+	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/bench/contest"
 	"github.com/stint-go/stint/bench/load"
 	"github.com/stint-go/stint/bench/server"
 )
+
+// keptSeconds is for how many seconds of work the history has jobs at the end.
+const keptSeconds = "kept, in s of work"
 
 // steady enqueues and works at once. By hand the two come one after the other, so
 // the rate of both together is what it is held against.
@@ -21,34 +26,62 @@ func steady(ctx context.Context, b *bench) error {
 	for _, name := range []string{"first", "last", "median", "least"} {
 		figures = append(figures, contest.Figure{Name: name, Description: "jobs worked per second in single intervals"})
 	}
-	return b.hold(ctx, contest.Bout{
-		Name: "steady", About: fmt.Sprintf("jobs worked per second while they are enqueued, for %v; first, last, median and least: in intervals of %v", b.duration, b.every),
-		Figures: figures,
-		Entrants: b.entrants(func(ctx context.Context, held holding) (f contest.Figures, err error) {
-			err = b.on(ctx, func(s *site) error {
-				return held.during(ctx, s, func() error {
-					series, err := contest.Steady(ctx, s.queue(load.Options{Plain: true}), contest.Steadily{
-						Duration: b.duration, Slice: b.every, Backlog: b.backlog, Bulk: contest.Bulk{Batch: b.batch, Producers: b.producers},
-					})
-					if err != nil {
-						return err
-					}
-					f = contest.Figures{
-						contest.WorkRate: contest.Mean(series), "first": series[0], "last": series[len(series)-1],
-						"median": contest.Median(series), "least": slices.Min(series),
-					}
-					for i, v := range series { // --json prints these
-						f[fmt.Sprintf("interval %d", i+1)] = v
-					}
-					return nil
-				})
-			})
-			return f, err
-		}, func(ctx context.Context) (contest.Figures, error) {
+	for _, name := range []string{walPerJob, serverCPU, keptSeconds} {
+		figures = append(figures, contest.Figure{Name: name, LessIsMore: true})
+	}
+	entrants := b.entrants(func(ctx context.Context, held holding) (contest.Figures, error) { return b.steady(ctx, held, b.keep) },
+		func(ctx context.Context) (contest.Figures, error) {
 			f, err := b.handBurn(ctx)
 			return contest.Figures{contest.WorkRate: f[bothRate]}, err
-		}),
+		})
+	if b.keep > 0 {
+		entrants = slices.Insert(entrants, 1, contest.Entrant{Name: "stint, all kept", Turn: func(ctx context.Context) (contest.Figures, error) {
+			return b.steady(ctx, holding{b.pin, b.writers}, 0)
+		}})
+	}
+	return b.hold(ctx, contest.Bout{
+		Name: "steady", About: fmt.Sprintf("jobs worked per second while they are enqueued, for %v; first, last, median and least: in intervals of %v", b.duration, b.every),
+		Figures: figures, Entrants: entrants,
 	})
+}
+
+// steady is one turn, in which jobs are kept for so long after they ended.
+func (b *bench) steady(ctx context.Context, held holding, keep time.Duration) (f contest.Figures, err error) {
+	err = b.on(ctx, func(s *site) error {
+		return held.during(ctx, s, func() error {
+			var series []float64
+			spent, err := s.spending(ctx, func() (err error) {
+				series, err = contest.Steady(ctx, s.queue(load.Options{Plain: true, Keep: keep}), contest.Steadily{
+					Duration: b.duration, Slice: b.every, Backlog: b.backlog, Bulk: contest.Bulk{Batch: b.batch, Producers: b.producers},
+				})
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			counts, err := s.store.Counts(ctx)
+			if err != nil {
+				return err
+			}
+			rate := contest.Mean(series)
+			f = contest.Figures{
+				contest.WorkRate: rate, "first": series[0], "last": series[len(series)-1],
+				"median": contest.Median(series), "least": slices.Min(series), keptSeconds: float64(counts[stint.Completed]) / rate,
+			}
+			n := rate * b.duration.Seconds()
+			if s.isPostgres() {
+				f[walPerJob] = float64(spent.WAL) / n
+			}
+			if spent.CPUKnown {
+				f[serverCPU] = float64(spent.CPU.Microseconds()) / n
+			}
+			for i, v := range series { // --json prints these
+				f[fmt.Sprintf("interval %d", i+1)] = v
+			}
+			return nil
+		})
+	})
+	return f, err
 }
 
 // holding is what is held open while something is measured.

@@ -55,7 +55,10 @@ func (b *Dashboard) metrics(r *http.Request) (any, error) {
 }
 
 // line is one figure of an engine's metrics.
-type line struct{ Part, What, Figure string }
+type line struct {
+	Part, What, Figure string
+	At                 time.Time // of one that is a time, if there is one
+}
 
 // lines are all figures of an engine's metrics, in the order in which they are
 // declared, and the kinds after them.
@@ -65,16 +68,17 @@ func lines(m report.Metrics) (all []line) {
 			continue
 		}
 		for what, figure := range of.Fields() {
-			all = append(all, line{spoken(part.Name), spoken(what.Name), figureInWords(figure.Interface())})
+			at, _ := figure.Interface().(time.Time)
+			all = append(all, line{spoken(part.Name), spoken(what.Name), figureInWords(figure.Interface()), at})
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(m.Kinds)) {
-		all = append(all, line{"kind", words.Visible(kind), figureInWords(m.Kinds[kind])})
+		all = append(all, line{"kind", words.Visible(kind), figureInWords(m.Kinds[kind]), time.Time{}})
 	}
 	return all
 }
 
-// figureInWords says a counter, a duration, or several durations.
+// figureInWords says a counter, a duration, several durations, or that there is no time.
 func figureInWords(figure any) string {
 	switch f := figure.(type) {
 	case time.Duration:
@@ -84,6 +88,8 @@ func figureInWords(figure any) string {
 			return "none"
 		}
 		return fmt.Sprintf("%s, mean %s, fastest %s, longest %s", words.Count(f.Count), words.Took(f.Mean()), words.Took(f.Fastest), words.Took(f.Longest))
+	case time.Time:
+		return "none"
 	case int64:
 		return words.Count(f)
 	}

@@ -68,7 +68,8 @@ func goldenPages(t *testing.T) map[string]struct {
 		Token: 5, Instance: "one", Host: "h1", PID: 11, Version: "v1.2.3", Queues: []string{"mail", "default"}, Kinds: []string{"send_invoice"}, Slots: 8, TimeToLive: 6 * time.Second,
 		Joined: noon.Add(-time.Hour), Beat: noon.Add(-time.Second), Running: make([]store.Position, 8),
 	}, view.Working}
-	counted := report.Metrics{Instance: "one", Engine: 5, Since: noon.Add(-time.Hour), At: noon.Add(-5 * time.Second), Workers: report.WorkerMetrics{Running: 3, Run: 1234, Succeeded: 1200, Failed: 34, Working: time.Hour}}
+	counted := report.Metrics{Instance: "one", Engine: 5, Since: noon.Add(-time.Hour), At: noon.Add(-5 * time.Second), Workers: report.WorkerMetrics{Running: 3, Run: 1234, Succeeded: 1200, Failed: 34, Working: time.Hour},
+		Retention: report.RetentionMetrics{Deleted: 12, Clean: noon.Add(-time.Minute), Kept: 24 * time.Hour}}
 	sums := report.KindStats{Kind: "send_invoice", Totals: report.Totals{Attempts: 200, Took: report.Durations{Count: 199, Fastest: time.Millisecond, Longest: 3 * time.Second, Total: 100 * time.Second}, LastAt: noon.Add(-time.Minute)},
 		Outcomes: map[stint.Outcome]int64{stint.OutcomeCompleted: 180, stint.OutcomeFailed: 19, stint.OutcomeLost: 1}}
 	declared := &stint.KindInfo{Name: "send_invoice", Queue: "mail", Retry: retry.Default(), Timeout: time.Minute, Declared: noon.Add(-time.Hour)}
@@ -111,7 +112,7 @@ func goldenPages(t *testing.T) map[string]struct {
 		"engine":    {"/engines/5", enginePage{engineRow: worker, Holds: []view.HeldJob{{ID: 43, Kind: "send_invoice", Queue: "mail", Attempt: 3, Begun: true, Ready: noon.Add(-time.Second)}}, More: 2, Metrics: &counted, CanBury: true}},
 		"database": {"/database", databasePage{Findings: seen([]report.Finding{finding}), Signs: seen(report.Facts{Sizes: []report.Size{{Name: "entries", Bytes: 3 << 30, Rows: 11_000_000}, {Name: "meta", Bytes: 8192}}}),
 			Leases: []store.Lease{{Name: "retention", Engine: 5, Instance: "one", Acquired: noon.Add(-time.Hour), Expires: noon.Add(5 * time.Second)}}, Schema: store.SchemaInfo{Where: "stint", Installed: 1, Known: 1}}},
-		"metrics": {"/figures", metricsPage{[]report.Metrics{counted}, true}},
+		"metrics": {"/figures", metricsPage{[]report.Metrics{counted, {Instance: "two", Since: noon.Add(-time.Hour), At: noon}}, true}},
 		"changes": {"/changes", changesPage{Filter: url.Values{}, Changes: []store.Change{{ID: 3, At: noon.Add(-time.Minute), Result: store.ChangeFailed, Problem: "it was away",
 			NewChange: store.NewChange{By: "ann", Role: "operator", Way: store.WayAPI, Operation: "queues pause", Subject: "mail", Details: json.RawMessage(`{"why":"a leak"}`)}}}}},
 		"problem": {"/nowhere", trouble{404, "There is nothing here, or not any more."}},

@@ -123,6 +123,14 @@ func (m *meters) ended(kind string, x *store.Completion) {
 	d.Add(took)
 }
 
+// retains counts jobs that retention deleted, and keeps how far it has come.
+func (m *meters) retains(deleted int, clean time.Time, kept time.Duration) {
+	m.with(func(m *report.Metrics) {
+		m.Retention.Deleted += int64(deleted)
+		m.Retention.Clean, m.Retention.Kept = clean, kept
+	})
+}
+
 // beforeClaim counts the tasks that wait when more is about to be claimed: the minimum says how
 // close the slots came to having nothing to do.
 func (m *meters) beforeClaim(waiting int) {

@@ -82,7 +82,8 @@ func TestEveryCounterMoves(t *testing.T) {
 		handle(mux, "fails", nap(3*time.Millisecond, stint.NoRetry(errors.New("no"))))
 		handle(mux, "long", nap(2*time.Second, nil))
 		handle(mux, "endless", func(ctx context.Context, _ *stint.Job) error { <-ctx.Done(); return ctx.Err() })
-		e, err := engine.New(p, mux, engine.Config{Slots: 2, Instance: "ann", MetricsEvery: 5 * time.Second, Poll: time.Second})
+		e, err := engine.New(p, mux, engine.Config{Slots: 2, Instance: "ann", MetricsEvery: 5 * time.Second, Poll: time.Second,
+			Retention: store.Retention{KeepFor: store.KeepFor{All: store.Forever}, Queues: map[string]store.KeepFor{"passing": {All: time.Second}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,6 +107,11 @@ func TestEveryCounterMoves(t *testing.T) {
 			enqueue(t, s, "long", `{}`)
 		}
 		enqueue(t, s, "unknown", `{}`)
+		// Retention deletes a job that no engine had: what those had is compared below.
+		passing := enqueue(t, s, "short", `{}`, stint.Queue("passing"), stint.Delay(time.Hour))
+		if _, err := s.Cancel(t.Context(), []stint.ID{passing}, "enough"); err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(10 * time.Second)
 		close(p.drop)
 		if _, err := s.Cancel(t.Context(), []stint.ID{endless}, "enough"); err != nil {
@@ -113,6 +119,9 @@ func TestEveryCounterMoves(t *testing.T) {
 		}
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
+		if r := e.Metrics().Retention; r.Kept != time.Second || time.Since(r.Clean) > 10*time.Second {
+			t.Errorf("while it deletes it says %+v", r)
+		}
 		cancel()
 		if err := <-done; err != nil {
 			t.Fatal(err)
@@ -136,7 +145,7 @@ func TestEveryCounterMoves(t *testing.T) {
 
 // still are fields that may be zero at the end: what goes on now, and the least
 // of what waited, which is found by a test of its own.
-var still = map[string]bool{"Metrics.Workers.Running": true, "Metrics.Prefetch.Min": true}
+var still = map[string]bool{"Metrics.Workers.Running": true, "Metrics.Prefetch.Min": true, "Metrics.Retention.Clean": true, "Metrics.Retention.Kept": true}
 
 // moved fails for each field that is zero.
 func moved(t *testing.T, name string, v reflect.Value) {

@@ -13,6 +13,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
@@ -86,15 +87,12 @@ type archive struct {
 	appended, ended time.Time
 	gone            []bool
 	left            atomic.Int32
-	pages           map[time.Time]int // of passes for one age, by the minute
+	read            map[time.Time]int // rows, by passes for one age, by the minute
 }
 
 func (a *archive) Retain(_ context.Context, r store.RetainStep) (done store.Retained, err error) {
 	if done.Next = r.From; r.Part != store.RetainJobs {
 		return done, nil
-	}
-	if r.Age != 0 {
-		a.pages[time.Now().Truncate(time.Minute)]++
 	}
 	age, seen := r.Keep.Shortest(), 0
 	for pos := int(r.From.Pos) + 1; pos <= len(a.gone) && seen < r.Limit && time.Since(a.appended) >= age; pos++ {
@@ -111,6 +109,9 @@ func (a *archive) Retain(_ context.Context, r store.RetainStep) (done store.Reta
 		}
 		seen++
 	}
+	if r.Age != 0 {
+		a.read[time.Now().Truncate(time.Minute)] += seen
+	}
 	done.More = seen == r.Limit
 	return done, nil
 }
@@ -118,7 +119,7 @@ func (a *archive) Retain(_ context.Context, r store.RetainStep) (done store.Reta
 func TestABacklogThatEndedLateIsNotReadEveryMinuteAndIsDeletedInTheEnd(t *testing.T) {
 	inBubble(t, 12*time.Hour, func(t *testing.T, s *sqlite.Store) {
 		const jobs = 50_000
-		a := &archive{appended: time.Now(), gone: make([]bool, jobs), pages: map[time.Time]int{}}
+		a := &archive{appended: time.Now(), gone: make([]bool, jobs), read: map[time.Time]int{}}
 		a.left.Store(jobs)
 		time.Sleep(6 * time.Hour)
 		a.ended = time.Now()
@@ -143,15 +144,218 @@ func TestABacklogThatEndedLateIsNotReadEveryMinuteAndIsDeletedInTheEnd(t *testin
 			t.Errorf("%d jobs are left", n)
 		}
 		all := 0
-		for minute, n := range a.pages {
-			if all += n; n > 40 { // a pass a minute, or two
-				t.Errorf("at %v %d pages are read", minute.Format(time.TimeOnly), n)
+		for minute, n := range a.read {
+			if all += n; n > 40_000 { // a pass a minute, or two
+				t.Errorf("at %v %d rows are read", minute.Format(time.TimeOnly), n)
 			}
 		}
-		if all > 500 {
-			t.Errorf("%d pages are read, though there are %d", all, jobs/500)
+		if all > 15*jobs {
+			t.Errorf("%d rows are read, though there are %d", all, jobs)
 		}
 	})
+}
+
+// Where jobs waited for minutes, more of them than a pass reads in vain have been there for long and
+// ended lately. They are not left to the next whole pass.
+func TestWhatWaitedForMinutesIsDeletedWhenItIsOld(t *testing.T) {
+	inBubble(t, 12*time.Hour, func(t *testing.T, s *sqlite.Store) {
+		a := &archive{appended: time.Now(), gone: make([]bool, 50_000), read: map[time.Time]int{}}
+		a.left.Store(50_000)
+		time.Sleep(2 * time.Minute)
+		a.ended = time.Now()
+		time.Sleep(5 * time.Minute)
+		stop := start(t, struct {
+			store.Store
+			store.Leaser
+			store.Retainer
+		}{s, s, a}, stint.NewMux(), engine.Config{
+			TimeToLive: time.Hour, LeaseFor: time.Hour, PollTo: time.Minute, Retention: store.Retention{KeepFor: store.KeepFor{All: time.Hour}},
+		})
+		time.Sleep(time.Until(a.ended.Add(62 * time.Minute))) // the next whole pass is three later
+		synctest.Wait()
+		if n := a.left.Load(); n != 0 {
+			t.Errorf("%d jobs are left", n)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// flood is a store of which as many jobs grow old as are deleted: no pass comes to its end. It notes
+// the steps for one age.
+type flood struct {
+	row     time.Duration // what each costs
+	varies  bool          // in every other second twice as much
+	young   store.RetainMark
+	steps   []floodStep
+	full    bool
+	revoked bool             // whether the lease is revoked in the middle
+	endless store.RetainPart // of which a whole pass does not come to the end either
+	parts   []store.RetainPart
+
+	report.StatsStore
+	deleting atomic.Bool  // whoever sums up finds the sums locked
+	summed   atomic.Int32 // how often they were not
+}
+
+func (f *flood) SumUp(context.Context) (more bool, err error) {
+	if !f.deleting.Load() {
+		f.summed.Add(1)
+	}
+	return false, nil
+}
+
+type floodStep struct {
+	began, ended time.Time
+	limit        int
+	from         store.RetainMark
+}
+
+func (f *flood) Retain(_ context.Context, r store.RetainStep) (store.Retained, error) {
+	f.deleting.Store(true)
+	defer f.deleting.Store(false)
+	if r.Age == 0 {
+		if f.parts = append(f.parts, r.Part); r.Part == f.endless {
+			time.Sleep(time.Duration(r.Limit) * f.row)
+			return store.Retained{Deleted: r.Limit, Next: store.RetainMark{Pos: r.From.Pos + store.Position(r.Limit)}, More: true}, nil
+		}
+		return store.Retained{Next: r.From}, nil
+	}
+	s := floodStep{began: time.Now(), limit: r.Limit, from: r.From}
+	if time.Sleep(time.Duration(r.Limit) * f.row); f.varies && s.began.Unix()%2 == 0 {
+		time.Sleep(time.Duration(r.Limit) * f.row)
+	}
+	s.ended = time.Now()
+	f.steps = append(f.steps, s)
+	return store.Retained{Deleted: r.Limit, Next: store.RetainMark{Pos: r.From.Pos + store.Position(r.Limit)}, More: f.full, Young: f.young}, nil
+}
+
+// flooded has an engine delete from a flood for two minutes, and returns what it tells of itself.
+func flooded(t *testing.T, s *sqlite.Store, f *flood) report.Metrics {
+	t.Helper()
+	e, err := engine.New(struct {
+		store.Store
+		store.Leaser
+		store.Retainer
+		report.StatsStore
+	}{s, s, f, f}, stint.NewMux(), engine.Config{TimeToLive: time.Hour, LeaseFor: 10 * time.Second, PollTo: time.Minute,
+		Retention: store.Retention{KeepFor: store.KeepFor{All: 10 * time.Second}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	time.Sleep(time.Minute)
+	if f.revoked {
+		if _, _, err := s.Revoke(t.Context(), store.LeaseRetention, "ann", "a test"); err != nil {
+			t.Error(err)
+		}
+	}
+	time.Sleep(time.Minute)
+	synctest.Wait()
+	m := e.Metrics()
+	if stop(); <-done != nil {
+		t.Error("the engine failed")
+	}
+	return m
+}
+
+// A step is as large as it is quick, within bounds: it holds locks. Pauses are as long as steps until
+// a pass is late.
+func TestRetentionDoesAsMuchAsItCanInShortSteps(t *testing.T) {
+	for row, limit := range map[time.Duration]int{
+		time.Microsecond / 10: 20_000, 5 * time.Microsecond: 8000, time.Millisecond: 2000,
+	} {
+		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+			f := &flood{row: row, full: true}
+			m := flooded(t, s, f)
+			early, last := f.steps[:10], f.steps[len(f.steps)-10:]
+			if early[0].limit != 2000 {
+				t.Errorf("the first step looks at %d rows", early[0].limit)
+			}
+			for i := 1; i < 10; i++ {
+				was := early[i-1]
+				if took := was.ended.Sub(was.began); row < time.Millisecond && early[i].began.Sub(was.ended) != took {
+					t.Errorf("after a step of %v, in time, the pause is %v", took, early[i].began.Sub(was.ended))
+				}
+				if gap := last[i].began.Sub(last[i-1].ended); gap != 0 || last[i].limit != limit {
+					t.Errorf("rows that cost %v: a late step looks at %d, after a pause of %v; want %d and none", row, last[i].limit, gap, limit)
+				}
+			}
+			if f.summed.Load() == 0 {
+				t.Errorf("rows that cost %v: nobody came to the sums", row)
+			}
+			if m.Late() < 100*time.Second || m.Retention.Kept != 10*time.Second || m.Retention.Deleted == 0 {
+				t.Errorf("it tells %+v, %v late", m.Retention, m.Late())
+			}
+		})
+	}
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		f := &flood{row: 5 * time.Microsecond, varies: true, full: true}
+		flooded(t, s, f)
+		for i, long := 1, 50*time.Millisecond; i < len(f.steps); i++ {
+			if was, is := f.steps[i-1], f.steps[i]; was.ended.Sub(was.began) > long && is.ended.Sub(is.began) > long {
+				t.Fatalf("after a step of %v comes one of %v", was.ended.Sub(was.began), is.ended.Sub(is.began))
+			}
+		}
+	})
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		if m := flooded(t, s, &flood{row: time.Microsecond}); m.Late() > 10*time.Second || m.Late() <= 0 {
+			t.Errorf("of passes that end it tells %+v, %v late", m.Retention, m.Late())
+		}
+	})
+}
+
+// Where a pass never comes to its end, what was too young when it came by would stay.
+func TestAPassThatDoesNotEndComesBackToWhatWasTooYoung(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		f := &flood{row: 5 * time.Microsecond, full: true, young: store.RetainMark{Pos: 7, N: 1}}
+		flooded(t, s, f)
+		var back []time.Time
+		for _, s := range f.steps {
+			if s.from == f.young {
+				back = append(back, s.began)
+			}
+		}
+		if len(back) < 8 || len(back) > 13 {
+			t.Errorf("in two minutes it begins %d times at the first job that was too young, want every ten seconds", len(back))
+		}
+	})
+}
+
+// An engine that loses the lease for a moment is as late after it as it was before.
+func TestWhoGetsTheLeaseOfRetentionAgainIsAsLateAsBefore(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		f := &flood{row: 5 * time.Microsecond, full: true, revoked: true}
+		m, gap := flooded(t, s, f), time.Duration(0)
+		for i := range f.steps[1:] {
+			gap = max(gap, f.steps[i+1].began.Sub(f.steps[i].ended))
+		}
+		if gap < time.Second || m.Late() < 100*time.Second {
+			t.Errorf("the lease was away for %v, and it tells %+v, %v late", gap, m.Retention, m.Late())
+		}
+	})
+}
+
+// A whole pass for which there is always more would keep the others from their turn, and its later
+// parts too.
+func TestAWholePassKeepsNothingFromItsTurn(t *testing.T) {
+	for _, endless := range []store.RetainPart{store.RetainJobs, store.RetainClaims} {
+		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+			f := &flood{row: 5 * time.Microsecond, full: true, endless: endless}
+			flooded(t, s, f)
+			for i, step := range f.steps[1:] {
+				if gap := step.began.Sub(f.steps[i].ended); gap > 15*time.Second {
+					t.Errorf("while there is no end of %s, nothing is deleted for %v", endless, gap)
+				}
+			}
+			if came := slices.Contains(f.parts, store.RetainChanges); came != (endless == store.RetainJobs) {
+				t.Errorf("while there is no end of %s, it came to the last part: %v", endless, came)
+			}
+		})
+	}
 }
 
 // It could do nothing with the lease, and those who delete would not get it.

@@ -44,6 +44,7 @@ type session struct {
 	peers        atomic.Int64     // engines of the same queues, as the last look at the roster had them
 	beatRequests chan chan<- bool // from goroutines that wait for the next beat
 
+	retention  *retention   // how far retention has come, once this session had its lease
 	fenceAt    atomic.Int64 // when the engine fences itself unless a beat arrives, in nanoseconds after beat
 	primed     bool         // of the claim stage: tasks waited for slots since it last found nothing to claim
 	slots      []slot

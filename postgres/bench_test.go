@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
@@ -85,6 +86,32 @@ func BenchmarkEnqueueOne(b *testing.B) {
 			}
 			all.Wait()
 			b.ReportMetric(float64(8*b.N)/b.Elapsed().Seconds(), "jobs/s")
+		})
+	}
+}
+
+// BenchmarkRetain deletes jobs that are old, by the size of a step, on a store
+// whose sums have come to them.
+func BenchmarkRetain(b *testing.B) {
+	for _, limit := range []int{500, 2000, 10_000} {
+		b.Run(fmt.Sprintf("limit=%d", limit), func(b *testing.B) {
+			s := newStore(b)
+			n := b.N * limit
+			exec(b, s, `insert into stint.entries (lane, queue, kind, args, created) select $1, 'default', 'k', '{"n":1}', clock_timestamp() - interval '1 hour' from generate_series(1, $2::int)`, int64(normal), n)
+			exec(b, s, `insert into stint.executions (pos, nonce, engine, started, finished, attempt, slot, outcome, final)
+				select e.pos, 1, 1, e.created, e.created, 1, 1, 1, true from stint.entries e order by e.pos`)
+			exec(b, s, `update stint.summed set until = clock_timestamp()`)
+			exec(b, s, `vacuum analyze stint.entries, stint.executions`)
+			step := store.RetainStep{Part: store.RetainJobs, Limit: limit, Keep: store.Retention{KeepFor: store.KeepFor{All: time.Minute}}}
+			b.ResetTimer()
+			for range b.N {
+				done, err := s.Retain(b.Context(), step)
+				if err != nil || done.Deleted != limit {
+					b.Fatal(done, err)
+				}
+				step.From = done.Next
+			}
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "jobs/s")
 		})
 	}
 }

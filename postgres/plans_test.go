@@ -96,7 +96,7 @@ func cost(t testing.TB, conn *pgx.Conn, before, sql string, args ...any) int {
 
 // A step of retention, with how long jobs are kept in microseconds.
 const (
-	retainJobs   = `select * from stint.retain_jobs('', 0, $1, $2, $3::bigint, null, '{"","",""}', '{1,2,6}', array[$3::bigint, $3, $3])`
+	retainJobs   = `select * from stint.retain_jobs('', 0, $1, $2, $3::bigint, null, jsonb_build_object('', jsonb_build_object('completed', $3, 'failed', $3, 'cancelled', $3)))`
 	retainClaims = `select * from stint.retain_claims('', 0, 0, $1, $2, $3)`
 	week         = int64(7 * 24 * time.Hour / time.Microsecond)
 )
@@ -199,7 +199,7 @@ func hotStatements(s *Store, engine store.EngineID, id stint.ID, n int) []hotSta
 		{"retain old jobs in the middle", 20_000, retainJobs, []any{int64(id), 500, 1}},
 		{"retain young claims", 100, retainClaims, []any{0, 500, week}},
 		{"retain old claims", 9_000, retainClaims, []any{0, 500, 1}},
-		{"retain keys", 100, `select * from stint.retain_keys('', 0, 500, $1, '{""}', '{1}', '{1}')`, []any{week}},
+		{"retain keys", 100, `select * from stint.retain_keys('', 0, 500, $1, '{"": {"completed": 1}}')`, []any{week}},
 		{"retain engines", 100, `select * from stint.retain_engines('', 0, 0, 500, $1)`, []any{week}},
 		{"held", 100, s.sql.in(heldSQL), []any{engine, 2_000_000, int64(math.MaxInt64), []int64{}}},
 		{"undecided", 100, s.sql.in(undecidedSQL), []any{[]string{"f", "g"}, 0, 100}},

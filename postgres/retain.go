@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -25,25 +26,26 @@ func (s *Store) Retain(ctx context.Context, r store.RetainStep) (store.Retained,
 	var (
 		done     store.Retained
 		shortest = min(r.Keep.Shortest(), longest).Microseconds()
-		queues   []string
-		outcomes []stint.Outcome
-		ages     []*int64
+		keep     = map[string]map[stint.State]*int64{} // microseconds; null is for ever
 	)
 	for _, rule := range r.Keep.Rules() {
-		outcome := map[stint.State]stint.Outcome{
-			stint.Completed: stint.OutcomeCompleted, stint.Failed: stint.OutcomeFailed, stint.Cancelled: stint.OutcomeCancelled,
-		}[rule.State]
 		var age *int64
 		if rule.Age < longest {
 			age = new(rule.Age.Microseconds())
 		}
-		queues, outcomes, ages = append(queues, rule.Queue), append(outcomes, outcome), append(ages, age)
+		if keep[rule.Queue] == nil {
+			keep[rule.Queue] = map[stint.State]*int64{}
+		}
+		keep[rule.Queue][rule.State] = age
+	}
+	rules, err := json.Marshal(keep)
+	if err != nil {
+		return done, fmt.Errorf("retain %s: %w", r.Part, err)
 	}
 	limit := max(1, r.Limit)
 	call := func(text string, into []any, args ...any) error {
 		return s.operate(ctx, func(row pgx.Row) error { return row.Scan(into...) }, text, append([]any{r.Under.Lease, r.Under.Engine}, args...)...)
 	}
-	var err error
 	switch r.Part {
 	case store.RetainJobs:
 		var (
@@ -53,8 +55,8 @@ func (s *Store) Retain(ctx context.Context, r store.RetainStep) (store.Retained,
 		if r.Age > 0 {
 			only = new(min(r.Age, longest).Microseconds())
 		}
-		err = call(`select deleted, next, more, young from stint.retain_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-			[]any{&done.Deleted, &done.Next.Pos, &done.More, &young}, r.From.Pos, limit, shortest, only, queues, outcomes, ages)
+		err = call(`select deleted, next, more, young from stint.retain_jobs($1, $2, $3, $4, $5, $6, $7)`,
+			[]any{&done.Deleted, &done.Next.Pos, &done.More, &young}, r.From.Pos, limit, shortest, only, string(rules))
 		if young != nil {
 			done.Young = store.RetainMark{Pos: *young, N: 1} // never the zero mark, which is none
 		}
@@ -62,8 +64,8 @@ func (s *Store) Retain(ctx context.Context, r store.RetainStep) (store.Retained,
 		err = call(`select deleted, lane, n, more from stint.retain_claims($1, $2, $3, $4, $5, $6)`,
 			[]any{&done.Deleted, &done.Next.Lane, &done.Next.N, &done.More}, r.From.Lane, r.From.N, limit, shortest)
 	case store.RetainKeys:
-		err = call(`select deleted, more from stint.retain_keys($1, $2, $3, $4, $5, $6, $7)`,
-			[]any{&done.Deleted, &done.More}, limit, shortest, queues, outcomes, ages)
+		err = call(`select deleted, more from stint.retain_keys($1, $2, $3, $4, $5)`,
+			[]any{&done.Deleted, &done.More}, limit, shortest, string(rules))
 	case store.RetainEngines:
 		err = call(`select deleted, next, more from stint.retain_engines($1, $2, $3, $4, $5)`,
 			[]any{&done.Deleted, &done.Next.Pos, &done.More}, r.From.Pos, limit, shortest)

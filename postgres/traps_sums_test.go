@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
@@ -222,5 +223,37 @@ var sumTraps = []trap{
 		})
 		b.must(tx.Rollback(b.Context()))
 		return err
+	}},
+	// Its engine must be able to renew its lease, and people to change what becomes of jobs.
+	{"Retention that waits for the sums holds nothing", func(b *bench) error {
+		w := b.join()
+		b.enqueue(1)
+		w.Complete(w.Claim(normal, 1)...)
+		renew := func(ctx context.Context) error {
+			_, err := b.s.Acquire(ctx, store.LeaseRetention, w.Info.Token, time.Minute)
+			return err
+		}
+		b.must(renew(b.Context()))
+		sums := begin(b, b.s)
+		_, err := sums.Exec(b.Context(), b.s.sql.in(`select from stint.summed for update`))
+		b.must(err)
+		deleted := make(chan error, 1)
+		go func() {
+			done, err := b.s.Retain(b.Context(), store.RetainStep{Part: store.RetainJobs, Limit: 10, Keep: store.Retention{KeepFor: store.KeepFor{All: time.Microsecond}},
+				Under: store.LeaseGuard{Lease: store.LeaseRetention, Engine: w.Info.Token}})
+			if err == nil && done.Deleted != 1 {
+				err = fmt.Errorf("it deleted %d jobs", done.Deleted)
+			}
+			deleted <- err
+		}()
+		if err := b.blocked(); err != nil {
+			return err
+		}
+		err = errors.Join(b.soon("a renewal", renew), b.soon("who repeats a job", func(ctx context.Context) error {
+			_, err := b.s.Retry(ctx, []stint.ID{1 << 40}, stint.RerunOptions{})
+			return err
+		}))
+		b.must(sums.Rollback(b.Context()))
+		return errors.Join(err, <-deleted)
 	}},
 }

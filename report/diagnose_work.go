@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -25,6 +26,9 @@ var (
 		"that is right while a new version is rolled out; otherwise restart the older ones")
 	retryFunctionMissing = problem("retry_function_missing", "no engine that runs has it, and it is to decide about {waiting}, the first for {age}",
 		"start an engine whose mux has it (Mux.RetryFunc); stint jobs retry runs such a job without being asked")
+	retentionBehind = warning("retention_behind",
+		"it deletes for all engines and does not keep up: jobs that are kept for {kept} have been there for up to {late} longer",
+		"see what keeps it from deleting (findings about locks, the disk, or the horizon; the engine's log), or whether the database has processor time left; until then keep jobs for less time, or do less")
 	startByMissed = warning("start_by_missed",
 		"{late} of kind {kind} did not begin by the time that was set for it; what is not begun in time has failed when an engine comes to it",
 		"see why the queue is not worked off; more engines or slots, or a longer start_within")
@@ -121,6 +125,28 @@ func (d *diagnosis) undecided(all []UndecidedBacklog) {
 			d.find(d.waiting(retryFunctionMissing, "retry function "+u.Func, "failed job", u.Jobs, u.Oldest))
 		}
 	}
+}
+
+// retentionSlack is how late retention may be, beside a tenth of the time that jobs are kept for.
+const retentionSlack = 10 * time.Minute
+
+// retention looks how far the engine has come that deletes old jobs, as it tells with its metrics.
+func (d *diagnosis) retention(ctx context.Context, running crew) error {
+	keeper, ok := d.store.(MetricsKeeper)
+	if !ok {
+		return nil
+	}
+	all, err := keeper.EngineMetrics(ctx)
+	for _, m := range all {
+		lives := slices.ContainsFunc(running, func(e store.EngineInfo) bool { return e.Token == m.Engine })
+		if late := m.Late(); lives && late > retentionSlack+m.Retention.Kept/10 {
+			d.find(retentionBehind.With("kept", retry.FormatDuration(m.Retention.Kept), "late", late.Round(time.Second).String()).
+				Find(fmt.Sprintf("engine %s (%d)", m.Instance, m.Engine), map[string]any{
+					"token": fmt.Sprint(int64(m.Engine)), "kept_seconds": m.Retention.Kept.Seconds(), "late_seconds": late.Seconds(), "deleted": m.Retention.Deleted,
+				}))
+		}
+	}
+	return err
 }
 
 // waiting is about jobs that wait, the first of them since a while.

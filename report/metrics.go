@@ -44,6 +44,8 @@ type Metrics struct {
 	Prefetch PrefetchMetrics `json:"prefetch"`
 	Writer   WriterMetrics   `json:"writer"`
 
+	Retention RetentionMetrics `json:"retention,omitzero"`
+
 	Kinds map[string]Durations `json:"kinds,omitempty"` // how long attempts took, by kind
 }
 
@@ -90,6 +92,26 @@ type PrefetchMetrics struct {
 	Min   int64 `json:"min"`   // the least that waited when there was more to claim: how close slots came to starving
 	Full  int64 `json:"full"`  // how often a claim filled it up
 	Empty int64 `json:"empty"` // how often a slot found nothing
+}
+
+// RetentionMetrics are about the deletion of jobs that ended long ago, which one engine does for all.
+type RetentionMetrics struct {
+	Deleted int64 `json:"deleted"` // jobs
+
+	// Clean is when nothing was left that should have been gone, nearly: as of then a pass came to
+	// its end. Zero while another engine deletes. Kept is for how long the jobs are kept whose pass
+	// is the latest.
+	Clean time.Time     `json:"clean,omitzero"`
+	Kept  time.Duration `json:"kept,omitempty"`
+}
+
+// Late is how much longer than [RetentionMetrics.Kept] jobs may have been there when
+// the figures were read.
+func (m Metrics) Late() time.Duration {
+	if m.Retention.Clean.IsZero() {
+		return 0
+	}
+	return m.At.Sub(m.Retention.Clean)
 }
 
 // WriterMetrics are about writing these figures to a [MetricsWriter].

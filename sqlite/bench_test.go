@@ -159,3 +159,35 @@ func BenchmarkLook(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkRetain deletes jobs that are old, by the size of a step.
+func BenchmarkRetain(b *testing.B) {
+	for _, limit := range []int{500, 2000, 10_000} {
+		b.Run(fmt.Sprintf("limit=%d", limit), func(b *testing.B) {
+			s := open(b, filepath.Join(b.TempDir(), "jobs.db"))
+			var serial int64
+			token := join(b, s)
+			jobs := someJobs(min(limit, 10_000))
+			for range b.N {
+				enqueue(b, s, jobs)
+				work(b, s, 1000, &serial, token)
+			}
+			for more := true; more; {
+				var err error
+				if more, err = s.SumUp(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			step := store.RetainStep{Part: store.RetainJobs, Limit: limit, Keep: store.Retention{KeepFor: store.KeepFor{All: time.Microsecond}}}
+			b.ResetTimer()
+			for range b.N {
+				done, err := s.Retain(b.Context(), step)
+				if err != nil || done.Deleted != limit {
+					b.Fatal(done, err)
+				}
+				step.From = done.Next
+			}
+			b.ReportMetric(float64(b.N*limit)/b.Elapsed().Seconds(), "jobs/s")
+		})
+	}
+}

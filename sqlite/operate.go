@@ -122,28 +122,34 @@ func (c *conn) recover(id stint.ID, now, due int64) (stint.ID, error) {
 const (
 	isJobSQL = `select 1 from stint_entries where pos = ? and job is null`
 
-	// Engines that may repeat what they recorded of a job, with the last claim
+	// The following are about jobs that are listed in an array. Engines that may
+	// repeat what they recorded of them, with the last claim
 	// that each has made. One that has been told that everything is recorded of
 	// all of its claims repeats nothing; a request that was cut off may go on for a
 	// moment.
 	rememberSQL = `
 	insert into stint_deletions (engine, serial, at)
 	select b.token, ifnull((select max(c.serial) from stint_claims c where c.engine = b.token), 0), ?2
-	from (select engine, finished from stint_executions where pos = ?1
-	      union select engine, finished from stint_executions where job = ?1) o
+	from (select engine, max(finished) as finished
+	      from (select engine, finished from stint_executions where pos in (select value from json_each(?1))
+	            union all select engine, finished from stint_executions where job in (select value from json_each(?1)))
+	      group by engine) o
 	join stint_beats b on b.token = o.engine
 	where o.finished > ?2 - 600000000
 	   or b.low <= ifnull((select max(c.serial) from stint_claims c where c.engine = b.token), 0)
 	on conflict (engine) do update set serial = excluded.serial, at = excluded.at`
 
 	countDeletedSQL = `
-	update stint_meta set erased = erased + 1, deleted = deleted
-	  + (select count(*) from stint_entries where pos = ?1 and lane >= 0)
-	  + (select count(*) from stint_entries where job = ?1 and lane >= 0)`
+	update stint_meta set
+	  erased = erased + (select count(*) from stint_entries where pos in (select value from json_each(?1))),
+	  deleted = deleted
+	  + (select count(*) from stint_entries where pos in (select value from json_each(?1)) and lane >= 0)
+	  + (select count(*) from stint_entries where job in (select value from json_each(?1)) and lane >= 0)`
 
 	eraseTagsSQL = `
-	delete from stint_job_tags where job = ?1
-	and tag in (select r.value from stint_entries e, json_each(e.tags) r where e.pos = ?1)`
+	delete from stint_job_tags where (tag, job) in (
+	  select r.value, e.pos from stint_entries e, json_each(e.tags) r
+	  where e.pos in (select value from json_each(?1)) and e.tags is not null)`
 
 	forgetSQL  = `delete from stint_deletions where engine = ?`
 	settledSQL = `delete from stint_deletions where engine = ? and serial < ? and at < ?`
@@ -151,13 +157,15 @@ const (
 	entryAtSQL = `select 1 from stint_entries where pos = ?`
 )
 
-// eraseSQL are what removes a job, in this order. Claims stay: the newest of a
-// lane is its frontier, and an outcome names the claim that it comes from.
-var eraseSQL = []string{
+// removeSQL are what removes jobs, in this order; the last one counts them. Claims stay:
+// the newest of a lane is its frontier, and an outcome names the claim that it comes from.
+var removeSQL = []string{
 	countDeletedSQL, eraseTagsSQL,
-	`delete from stint_executions where pos = ?1`, `delete from stint_executions where job = ?1`,
-	`delete from stint_entries where job = ?1`, `delete from stint_entries where pos = ?1`,
-	`delete from stint_cancellations where job = ?1`,
+	`delete from stint_executions where pos in (select value from json_each(?1))`,
+	`delete from stint_executions where job in (select value from json_each(?1))`,
+	`delete from stint_cancellations where job in (select value from json_each(?1))`,
+	`delete from stint_entries where job in (select value from json_each(?1))`,
+	`delete from stint_entries where pos in (select value from json_each(?1))`,
 }
 
 // Delete implements [store.Operator].
@@ -190,16 +198,25 @@ func (c *conn) erase(id stint.ID, now int64, summed func(store.Position, int64) 
 	if err != nil || !final {
 		return store.DeleteNotFinal, err
 	}
-	if _, err := c.exec(rememberSQL, int64(id), now); err != nil {
-		return "", err
+	_, err = c.remove([]stint.ID{id}, now, summed)
+	return store.DeletedNow, err
+}
+
+// remove removes jobs that have ended, in few statements, and returns how many of them were there.
+func (c *conn) remove(jobs []stint.ID, now int64, summed func(store.Position, int64) bool) (n int, err error) {
+	all := arrayOf(jobs)
+	if _, err := c.exec(rememberSQL, all, now); err != nil {
+		return 0, err
 	}
-	if err := c.sumGone(id, summed); err != nil {
-		return "", err
+	if err := c.sumGone(all, summed); err != nil {
+		return 0, err
 	}
-	for _, text := range eraseSQL {
-		if _, err := c.exec(text, int64(id)); err != nil {
-			return "", err
+	for _, text := range removeSQL {
+		changed, err := c.exec(text, all)
+		if err != nil {
+			return 0, err
 		}
+		n = int(changed)
 	}
-	return store.DeletedNow, nil
+	return n, nil
 }

@@ -60,19 +60,29 @@ func (s *Store) Retain(ctx context.Context, r store.RetainStep) (store.Retained,
 	if step != nil {
 		err = s.read(ctx, func(c *conn) error { return t.look(c, step) })
 	}
-	if err == nil && len(t.drop) > 0 {
+	switch {
+	case err != nil:
+	case len(t.gone) > 0:
+		// That a job has ended changes no more; it may be gone by now.
+		err = s.write(ctx, func(c *conn) (bool, error) {
+			err := c.under(t.Under)
+			if err != nil {
+				return false, err
+			}
+			summed, err := c.summed()
+			if err == nil {
+				t.done.Deleted, err = c.remove(t.gone, micro(t.now), summed)
+			}
+			return false, err
+		})
+	case len(t.drop) > 0:
 		err = s.write(ctx, func(c *conn) (bool, error) {
 			// What was found may have changed by now.
 			if err := t.look(c, step); err != nil {
 				return false, err
 			}
 			for _, d := range t.drop {
-				if d.text == "" {
-					_, err := c.erase(d.job, micro(t.now), t.summed)
-					if err != nil {
-						return false, err
-					}
-				} else if _, err := c.exec(d.text, d.args...); err != nil {
+				if _, err := c.exec(d.text, d.args...); err != nil {
 					return false, err
 				}
 			}
@@ -88,30 +98,29 @@ func (s *Store) Retain(ctx context.Context, r store.RetainStep) (store.Retained,
 // retainer does one step: it looks for what is to go, and drops that.
 type retainer struct {
 	store.RetainStep
-	now    time.Time
-	done   store.Retained
-	drop   []dropping
-	summed func(store.Position, int64) bool // which attempts are in the sums
+	now  time.Time
+	done store.Retained
+	gone []stint.ID // jobs
+	drop []dropping // everything else
 }
 
-// dropping is one thing to do: a statement, or to erase a job.
+// dropping is a statement to run.
 type dropping struct {
 	text string
 	args []any
-	job  stint.ID
 }
 
 func (t *retainer) look(c *conn, step func(*retainer, *conn) error) error {
 	if err := c.under(t.Under); err != nil {
 		return err
 	}
-	t.now, t.done, t.drop = time.Now(), store.Retained{Next: t.From}, nil
+	t.now, t.done, t.gone, t.drop = time.Now(), store.Retained{Next: t.From}, nil, nil
 	return step(t, c)
 }
 
 // run notes a statement that is to run, and delete one that counts as a deletion.
 func (t *retainer) run(text string, args ...any) {
-	t.drop = append(t.drop, dropping{text: text, args: args})
+	t.drop = append(t.drop, dropping{text, args})
 }
 
 func (t *retainer) delete(text string, args ...any) {
@@ -150,11 +159,7 @@ func stateOf(q *stmt, col int) stint.State { return stint.Outcome(q.ColumnInt(co
 func (t *retainer) jobs(c *conn) error {
 	seen, done := 0, false
 	horizon := t.before(cmp.Or(t.Age, t.Keep.Shortest()))
-	var err error
-	if t.summed, err = c.summed(); err != nil {
-		return err
-	}
-	err = c.query(retainPageSQL, []any{int64(t.From.Pos), t.Limit}, func(q *stmt) error {
+	err := c.query(retainPageSQL, []any{int64(t.From.Pos), t.Limit}, func(q *stmt) error {
 		// What was appended while the clock was ahead says nothing of what follows it.
 		ahead := q.ColumnInt64(6) >= micro(t.now.Add(time.Minute))
 		if done = done || q.ColumnInt64(6) > horizon && !ahead; done {
@@ -167,8 +172,7 @@ func (t *retainer) jobs(c *conn) error {
 		switch final := q.ColumnInt64(3) != 0; {
 		case !final, age == store.Forever, t.Age != 0 && age != t.Age:
 		case q.ColumnInt64(4) <= t.before(age):
-			t.done.Deleted++
-			t.drop = append(t.drop, dropping{job: job})
+			t.gone = append(t.gone, job)
 		case t.done.Young == (store.RetainMark{}) && !ahead:
 			t.done.Young = store.RetainMark{Pos: pos - 1, N: 1} // never the zero mark, which is none
 		}

@@ -122,35 +122,49 @@ func (c *conn) summing() (s summing, err error) {
 // sumsBehind are the sums of the attempts recorded after a mark that fit, by the
 // minute.
 func (c *conn) sumsBehind(m mark, f report.StatsFilter) ([]report.Stats, error) {
-	type key struct {
-		minute, outcome int64
-		kind, queue     string
-	}
 	from, to := f.Bounds()
-	all := map[key]*report.Totals{}
+	var sums minuteSums
 	err := c.attempts(m, func(a *attempt) error {
 		if f.Kind != "" && f.Kind != a.kind || f.Queue != "" && f.Queue != a.queue ||
 			!from.IsZero() && a.finished.Before(from) || !to.IsZero() && !a.finished.Before(to) {
 			return nil
 		}
-		k := key{a.finished.Truncate(time.Minute).Unix(), int64(a.outcome), a.kind, a.queue}
-		sums := all[k]
-		if sums == nil {
-			sums = &report.Totals{}
-			all[k] = sums
-		}
-		if a.ran {
-			sums.Ran(a.took, a.waited, a.finished)
-		} else {
-			sums.Lost()
-		}
+		sums.add(a)
 		return nil
 	})
-	var list []report.Stats
-	for k, sums := range all {
+	return sums.list(), err
+}
+
+// minuteSums are sums of attempts by the minute, kind, queue and outcome.
+type minuteSums map[minuteKey]*report.Totals
+
+type minuteKey struct {
+	minute, outcome int64
+	kind, queue     string
+}
+
+func (m *minuteSums) add(a *attempt) {
+	k := minuteKey{a.finished.Truncate(time.Minute).Unix(), int64(a.outcome), a.kind, a.queue}
+	if *m == nil {
+		*m = minuteSums{}
+	}
+	sums := (*m)[k]
+	if sums == nil {
+		sums = &report.Totals{}
+		(*m)[k] = sums
+	}
+	if a.ran {
+		sums.Ran(a.took, a.waited, a.finished)
+	} else {
+		sums.Lost()
+	}
+}
+
+func (m minuteSums) list() (list []report.Stats) {
+	for k, sums := range m {
 		list = append(list, report.Stats{Start: time.Unix(k.minute, 0).UTC(), Kind: k.kind, Queue: k.queue, Outcome: stint.Outcome(k.outcome), Totals: *sums})
 	}
-	return list, err
+	return list
 }
 
 // addSums adds what was summed up, and forgets minutes that are too old;
@@ -240,31 +254,31 @@ func (s *Store) Unsummed(ctx context.Context, most int) (int, error) {
 	})
 }
 
-const attemptOfSQL = `
+const attemptsOfSQL = `
 select x.pos, e.lane, x.finished, e.kind, e.queue, x.outcome, x.slot > 0, ifnull(x.job, x.pos), x.finished - x.started,
        max(0, x.started - ifnull(e.due, e.created))
-from (select pos from stint_executions where pos = ?1 union select pos from stint_executions where job = ?1) p
+from (select pos from stint_executions where pos in (select value from json_each(?1))
+      union all select pos from stint_executions where job in (select value from json_each(?1))) p
 cross join stint_executions x on x.pos = p.pos
 cross join stint_entries e on e.pos = x.pos
 where x.slot > 0 or x.outcome = 5`
 
-// sumGone adds the attempts of a job that is about to be deleted, where they are
+// sumGone adds the attempts of jobs, an array, that are about to be deleted, where they are
 // not in the sums yet. It is called before
 // executions are deleted, in the same transaction.
-func (c *conn) sumGone(id stint.ID, summed func(store.Position, int64) bool) error {
-	return c.query(attemptOfSQL, []any{int64(id)}, func(q *stmt) error {
-		if summed(store.Position(q.ColumnInt64(0)), q.ColumnInt64(1)) {
-			return nil
+func (c *conn) sumGone(jobs string, summed func(store.Position, int64) bool) error {
+	var gone minuteSums
+	err := c.query(attemptsOfSQL, []any{jobs}, func(q *stmt) error {
+		if !summed(store.Position(q.ColumnInt64(0)), q.ColumnInt64(1)) {
+			a := scanAttempt(q, 2)
+			gone.add(&a)
 		}
-		a := scanAttempt(q, 2)
-		row := report.Stats{Start: a.finished.Truncate(time.Minute), Kind: a.kind, Queue: a.queue, Outcome: a.outcome}
-		if a.ran {
-			row.Ran(a.took, a.waited, a.finished)
-		} else {
-			row.Lost()
-		}
-		return c.addMinutes([]report.Stats{row})
+		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return c.addMinutes(gone.list())
 }
 
 var _ report.MetricsKeeper = (*Store)(nil)

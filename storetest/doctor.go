@@ -100,6 +100,25 @@ var doctorTests = []test{
 		expect(t, !told && len(holds) == 1 && holds[silent.Info.Token] == 2,
 			"told is %v, want 2 entries of engine %d", holds, silent.Info.Token)
 	}},
+	{"That retention is behind is told of the engine that deletes, while it lives", func(t *T) {
+		keeper, gone := as[report.MetricsKeeper](t), t.join("k")
+		gone.Leave()
+		deletes, idle := t.join("k"), t.join("k")
+		behind := func(w *Worker, late, kept time.Duration) int {
+			t.Helper()
+			at := t.clock()
+			t.must(keeper.WriteMetrics(t.ctx, report.Metrics{Instance: w.Info.Instance, Engine: w.Info.Token, Since: at, At: at,
+				Retention: report.RetentionMetrics{Clean: at.Add(-late), Kept: kept}}))
+			return countOf(must(report.Diagnose(t.ctx, t.Store, report.Options{}))(t), func(f report.Finding) bool {
+				return f.Code == "retention_behind" && f.Figures["token"] == fmt.Sprint(int64(w.Info.Token))
+			})
+		}
+		equal(t, behind(deletes, 5*time.Minute, time.Hour), 0, "of one that is in time there are %d findings, want %d")
+		equal(t, behind(deletes, time.Hour, 10*time.Hour), 0, "of one that is late by a tenth there are %d findings, want %d")
+		equal(t, behind(idle, 0, 0), 0, "of one that deletes nothing there are %d findings, want %d")
+		equal(t, behind(gone, time.Hour, time.Hour), 0, "of one that is gone there are %d findings, want %d")
+		equal(t, behind(deletes, 20*time.Minute, time.Hour), 1, "of one that is behind there are %d findings, want %d")
+	}},
 	{"Looking changes nothing", func(t *T) {
 		t.undecided("f")
 		t.enqueue(jobs(3, "k")...)

@@ -460,13 +460,14 @@ func figures(instance string, token store.EngineID) report.Metrics {
 	took := report.Durations{Count: n, Last: 5, Fastest: 3, Longest: 1 << 50, Total: 1 << 55}
 	return report.Metrics{
 		Instance: instance, Engine: token, Since: time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC), At: time.Now().UTC(),
-		Listener: report.ListenerMetrics{Notifications: n, Reconnects: n + 1, Timeouts: n + 2},
-		Claimer:  report.ClaimerMetrics{Claims: n, Empty: n + 1, Claimed: n + 2, SlotWaits: n + 3, Returned: n + 4, Took: took},
-		Workers:  report.WorkerMetrics{Slots: n + 5, Running: n, Run: n + 1, Succeeded: n + 2, Failed: n + 3, Cancelled: n + 4, Working: time.Hour},
-		Finisher: report.FinisherMetrics{Outcomes: n, Flushes: n + 1, Retries: n + 2, Took: took},
-		Prefetch: report.PrefetchMetrics{Max: n, Min: n + 1, Full: n + 2, Empty: n + 3},
-		Writer:   report.WriterMetrics{Reports: n, Writes: n + 1, Retries: n + 2, Took: took},
-		Kinds:    map[string]report.Durations{"k": took, "ü 'x": {Count: 1}},
+		Listener:  report.ListenerMetrics{Notifications: n, Reconnects: n + 1, Timeouts: n + 2},
+		Claimer:   report.ClaimerMetrics{Claims: n, Empty: n + 1, Claimed: n + 2, SlotWaits: n + 3, Returned: n + 4, Took: took},
+		Workers:   report.WorkerMetrics{Slots: n + 5, Running: n, Run: n + 1, Succeeded: n + 2, Failed: n + 3, Cancelled: n + 4, Working: time.Hour},
+		Finisher:  report.FinisherMetrics{Outcomes: n, Flushes: n + 1, Retries: n + 2, Took: took},
+		Prefetch:  report.PrefetchMetrics{Max: n, Min: n + 1, Full: n + 2, Empty: n + 3},
+		Writer:    report.WriterMetrics{Reports: n, Writes: n + 1, Retries: n + 2, Took: took},
+		Retention: report.RetentionMetrics{Deleted: n, Clean: time.Date(2026, 1, 2, 3, 5, 5, 678000, time.UTC), Kept: time.Hour},
+		Kinds:     map[string]report.Durations{"k": took, "ü 'x": {Count: 1}},
 	}
 }
 

@@ -39,11 +39,12 @@ func (q *Queue) workAll(ctx context.Context, mux *stint.Mux) (stop func() error,
 		return errors.Join(errs...)
 	}
 	for i := range q.o.Engines {
-		store, closeStore, err := q.open(ctx, i)
+		db, closeStore, err := q.open(ctx, i)
 		if err != nil {
 			return nil, errors.Join(err, stop())
 		}
-		e, err := engine.New(store, mux, engine.Config{Slots: q.o.Slots, Queues: q.o.Queues, Instance: fmt.Sprintf("load-%d", i+1)})
+		e, err := engine.New(db, mux, engine.Config{Slots: q.o.Slots, Queues: q.o.Queues, Instance: fmt.Sprintf("load-%d", i+1),
+			Retention: store.Retention{KeepFor: store.KeepFor{All: q.o.Keep}}})
 		if err != nil {
 			closeStore()
 			return nil, errors.Join(err, stop())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/bench/contest"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
@@ -28,6 +29,10 @@ type Options struct {
 	// OneByOne says that each claim takes one job, as those of engines do whose
 	// jobs take their time.
 	OneByOne bool
+
+	// Keep is for how long engines keep jobs that ended: their default. Completed then goes by the
+	// statistics, which have what was deleted.
+	Keep time.Duration
 
 	// Plain says that jobs have no arguments, and so no numbers.
 	Plain bool
@@ -198,6 +203,16 @@ func (q *Queue) workOneByOne(ctx context.Context, handle func(n int)) (stop func
 
 // Completed implements [contest.Queue].
 func (q *Queue) Completed(ctx context.Context) (int, error) {
+	if q.o.Keep > 0 {
+		sums, err := q.store.(report.StatsStore).Stats(ctx, report.StatsFilter{})
+		n := 0
+		for _, s := range sums {
+			if s.Outcome == stint.OutcomeCompleted {
+				n += int(s.Attempts)
+			}
+		}
+		return n, err
+	}
 	counts, err := q.store.(store.Inspector).Counts(ctx)
 	return int(counts[stint.Completed]), err
 }

@@ -66,6 +66,8 @@ var numbers = []struct {
 	{"report_writes_total", "Writes of figures.", func(m *report.Metrics) any { return m.Writer.Writes }},
 	{"report_retries_total", "Writes of figures that had to be tried again.", func(m *report.Metrics) any { return m.Writer.Retries }},
 	{"report_seconds", "How long writes of figures took.", func(m *report.Metrics) any { return m.Writer.Took }},
+	{"retained_total", "Jobs that retention deleted.", func(m *report.Metrics) any { return m.Retention.Deleted }},
+	{"retention_late_seconds", "How much longer than they are kept jobs may be there, by the engine that deletes them; otherwise 0.", func(m *report.Metrics) any { return m.Late() }},
 	{"since_timestamp_seconds", "When the counting began.", func(m *report.Metrics) any { return m.Since }},
 }
 

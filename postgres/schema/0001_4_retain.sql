@@ -3,10 +3,12 @@
 
 -- Begin a step. It takes its turn with calls that change what becomes of jobs;
 -- then, if it is done under a lease, no other engine gets that before it has ended.
+-- Its commit does not wait for the disk: what a crash brings back is deleted again.
 create function stint.begin_step(p_lease text, p_engine bigint) returns void language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  perform set_config('synchronous_commit', 'off', true);
   perform stint.take_turn();
   if p_lease <> '' then
     perform stint.under(p_lease, p_engine);
@@ -15,13 +17,11 @@ end
 $$;
 
 -- How long an ended job is kept: the rule of its queue, or else the rule of all.
--- Null is for ever.
-create function stint.age_of(p_queue text, p_outcome smallint, r_queue text[], r_outcome smallint[], r_age bigint[])
-returns interval language sql immutable parallel safe
+-- Null is for ever. Rules are {queue: {state: microseconds}}, "" for all queues;
+-- one expression, so that it is planned into the statement that asks.
+create function stint.age_of(p_queue text, p_outcome smallint, p_keep jsonb) returns interval language sql immutable parallel safe
 as $$
-  select r.age * interval '1 microsecond' from unnest(r_queue, r_outcome, r_age) as r(queue, outcome, age)
-  where r.queue in (p_queue, '') and r.outcome = case p_outcome when 1 then 1 when 6 then 6 else 2 end
-  order by r.queue = '' limit 1
+  select (coalesce(p_keep -> p_queue, p_keep -> '') ->> case p_outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end)::bigint * interval '1 microsecond'
 $$;
 
 -- Delete jobs that ended long ago: those that are kept for p_only, or all.
@@ -31,40 +31,38 @@ $$;
 -- none. An execution that is recorded when its position was passed is found by a
 -- later pass from the beginning.
 create function stint.retain_jobs(p_lease text, p_engine bigint, p_from bigint, p_limit integer, p_shortest bigint, p_only bigint,
-  r_queue text[], r_outcome smallint[], r_age bigint[], out deleted integer, out next bigint, out more boolean, out young bigint)
+  p_keep jsonb, out deleted integer, out next bigint, out more boolean, out young bigint)
 language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 declare
-  clock timestamptz;
-  ahead timestamptz; -- what was appended after this came while the clock was ahead: it says nothing of what follows it
+  clock  timestamptz;
+  ahead  timestamptz; -- what was appended after this came while the clock was ahead: it says nothing of what follows it
   wanted interval := p_only * interval '1 microsecond';
-  r     record;
-  seen  integer := 0;
-  gone  bigint[] := '{}';
+  recent timestamptz; -- nothing is old that follows what was appended after this
+  gone   bigint[];
 begin
+  -- It may have to wait for a session that sums up. Nobody is to wait for this one
+  -- meanwhile, least of all who renews the lease.
+  perform from stint.summed for share;
   perform stint.begin_step(p_lease, p_engine);
   clock := clock_timestamp();
   ahead := clock + interval '1 minute';
-  next := p_from;
-  for r in
-    select x.pos, x.finished, e.created, coalesce(x.job, x.pos) as job,
-           case when x.final and e.pos is not null then stint.age_of(e.queue, x.outcome, r_queue, r_outcome, r_age) end as age
-    from (select * from stint.executions y where y.pos > p_from order by y.pos limit p_limit) x
-    left join stint.entries e on e.pos = x.pos order by x.pos -- what has no entry counts too, or it would end every pass
-  loop
-    exit when r.created > clock - coalesce(wanted, p_shortest * interval '1 microsecond') and r.created < ahead;
-    next := r.pos;
-    seen := seen + 1;
-    continue when r.age is null or r.age <> wanted;
-    if r.finished <= clock - r.age then
-      gone := gone || r.job;
-    elsif young is null and r.created < ahead then
-      young := r.pos - 1;
-    end if;
-  end loop;
-  more := seen = p_limit;
-  deleted := cardinality(gone);
+  recent := clock - coalesce(wanted, p_shortest * interval '1 microsecond');
+  -- One statement for all: a loop cost more than the deletions.
+  select array_agg(p.job) filter (where p.finished <= clock - p.age),
+         min(p.pos) filter (where p.finished > clock - p.age and p.created < ahead) - 1,
+         coalesce(max(p.pos), p_from), count(*) = p_limit
+    into gone, young, next, more
+    from (select l.pos, l.job, l.finished, l.created, l.past, case when wanted is null or l.age = wanted then l.age end as age
+          from (select x.pos, coalesce(x.job, x.pos) as job, x.finished, e.created,
+                       bool_or(e.created > recent and e.created < ahead) over (order by x.pos rows unbounded preceding) as past,
+                       case when x.final and e.pos is not null then stint.age_of(e.queue, x.outcome, p_keep) end as age
+                from (select * from stint.executions y where y.pos > p_from order by y.pos limit p_limit) x
+                left join stint.entries e on e.pos = x.pos -- what has no entry counts too, or it would end every pass
+               ) l) p
+    where p.past is not true;
+  deleted := coalesce(cardinality(gone), 0);
   if deleted > 0 then
     perform stint.remove(gone);
   end if;
@@ -82,7 +80,7 @@ as $$
 #variable_conflict use_variable
 declare
   clock timestamptz;
-  budget integer := p_limit;
+  budget integer := p_limit; -- a claim of many entries takes more of it
   c     record;
   later bigint; -- what the next claim points to
   dead  bigint[];
@@ -99,7 +97,8 @@ begin
       order by k.lane, k.n limit budget
     loop
       exit when c.made > clock - p_shortest * interval '1 microsecond' and c.made < clock + interval '1 minute'; -- as above
-      n := c.n; budget := budget - 1;
+      exit when budget <= 0;
+      n := c.n; budget := budget - 1 - cardinality(c.positions) / 10;
       select o.pending_n into later from stint.claims o
         where o.lane = retain_claims.lane and o.n > retain_claims.n order by o.lane, o.n limit 1;
       -- Claims that point to one follow it without a gap.
@@ -129,7 +128,7 @@ $$;
 -- of jobs that are gone. Others are looked at again when that can be so. Rows
 -- that another session looks at are passed over.
 create function stint.retain_keys(p_lease text, p_engine bigint, p_limit integer, p_shortest bigint,
-  r_queue text[], r_outcome smallint[], r_age bigint[], out deleted integer, out more boolean)
+  p_keep jsonb, out deleted integer, out more boolean)
 language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
@@ -148,7 +147,7 @@ begin
     from stint.idempotency k
     left join stint.entries e on e.pos = k.job
     left join lateral (
-      select f.pos, f.finished, stint.age_of(l.queue, f.outcome, r_queue, r_outcome, r_age) as age
+      select f.pos, f.finished, stint.age_of(l.queue, f.outcome, p_keep) as age
       from (select * from stint.executions a where a.pos = k.job and a.job is null and a.final
             union all select * from stint.executions a where a.job = k.job and a.final) f
       join stint.entries l on l.pos = f.pos limit 1) x on true
