@@ -91,9 +91,7 @@ func (s *Store) claim(ctx context.Context, req store.ClaimRequest) (store.Claim,
 	explicit := s.explicit.Load()
 	p.transaction(explicit, s.sql.claim, int8s(req.Engine), int8s(req.Serial), int8s(req.Low), int8s(req.Nonce), int8s(req.Lane),
 		atMost(req.Max), bools(req.Wait), bools(req.Settle))
-	p.SendPipelineSync()
-	p.transaction(explicit, s.sql.taken, int8s(req.Engine), int8s(req.Serial))
-	return s.readClaim(ctx, conn, p, claim)
+	return s.readClaim(ctx, conn, p, claim, func() { p.transaction(explicit, s.sql.taken, int8s(req.Engine), int8s(req.Serial)) })
 }
 
 func atMost(n int) param { return int4s(int32(min(max(0, n), math.MaxInt32))) }
@@ -113,10 +111,10 @@ func (s *Store) acquireClaim(ctx context.Context) (conn *pgxpool.Conn, release f
 }
 
 // readClaim reads the answers to a claim and to the statement that fetches what it
-// took.
-func (s *Store) readClaim(ctx context.Context, conn *pgxpool.Conn, p pipeline, claim store.Claim) (store.Claim, error) {
+// took, which fetch sends.
+func (s *Store) readClaim(ctx context.Context, conn *pgxpool.Conn, p pipeline, claim store.Claim, fetch func()) (store.Claim, error) {
 	busy := false
-	known, entries, err := s.readClaimed(ctx, conn, p, func(v [][]byte) (at []store.Position) {
+	known, entries, err := s.readClaimed(ctx, conn, p, fetch, func(v [][]byte) (at []store.Position) {
 		if len(v) == 2 { // the other answers have one column, or none
 			busy = v[0] == nil
 			claim.N, claim.Positions = int64of(v[0]), positionsOf(v[1])
@@ -136,7 +134,15 @@ func (s *Store) readClaim(ctx context.Context, conn *pgxpool.Conn, p pipeline, c
 // readClaimed reads the answers to a claim, of which row says what was taken, and to
 // the statement that makes it durable and fetches that. The claim is known to stand
 // when the second was read to its end.
-func (s *Store) readClaimed(ctx context.Context, conn *pgxpool.Conn, p pipeline, row func(v [][]byte) []store.Position) (known bool, entries []store.Entry, err error) {
+//
+// Both transactions are one round trip, except through a pooler: when the first one ends
+// it may lend the session to another program, although the second is under way
+// there, and its answer would go to whoever has the session then.
+func (s *Store) readClaimed(ctx context.Context, conn *pgxpool.Conn, p pipeline, fetch func(), row func(v [][]byte) []store.Position) (known bool, entries []store.Entry, err error) {
+	if !s.pooled {
+		p.SendPipelineSync()
+		fetch()
+	}
 	if err := p.Sync(); err != nil {
 		p.Close()
 		return false, nil, err
@@ -148,6 +154,13 @@ func (s *Store) readClaimed(ctx context.Context, conn *pgxpool.Conn, p pipeline,
 			_, _ = conn.Exec(ctx, "rollback") // else the pool would give the connection up
 		}
 		return false, nil, translate(err)
+	}
+	if s.pooled {
+		fetch()
+		if err := p.Sync(); err != nil {
+			p.Close()
+			return false, nil, err
+		}
 	}
 	// The claim stands, but a server that dies may forget it until this part
 	// has been read to its end.
@@ -198,11 +211,11 @@ func (s *Store) claimLanes(ctx context.Context, req store.ClaimRequest, lanes []
 	explicit := s.explicit.Load()
 	p.transaction(explicit, s.sql.claimLanes, int8s(req.Engine), int8s(req.Serial), int8s(req.Low), int8s(req.Nonce), int8array(ids),
 		atMost(req.Max), boolarray(settle))
-	p.SendPipelineSync()
-	p.transaction(explicit, s.sql.takenOfLanes, int8s(req.Engine), int8s(req.Serial), int8s(req.Serial+int64(len(lanes))-1))
-
+	fetch := func() {
+		p.transaction(explicit, s.sql.takenOfLanes, int8s(req.Engine), int8s(req.Serial), int8s(req.Serial+int64(len(lanes))-1))
+	}
 	var claims []store.Claim
-	known, entries, err := s.readClaimed(ctx, conn, p, func(v [][]byte) (at []store.Position) {
+	known, entries, err := s.readClaimed(ctx, conn, p, fetch, func(v [][]byte) (at []store.Position) {
 		if len(v) != 3 {
 			return nil
 		}

@@ -111,9 +111,7 @@ func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dict
 	if explicit {
 		p.send(commitSQL)
 	}
-	p.SendPipelineSync()
-	p.transaction(explicit, q.taken, int8s(req.Engine), int8s(req.Serial))
-	claim, err = s.readClaim(ctx, conn, p, claim)
+	claim, err = s.readClaim(ctx, conn, p, claim, func() { p.transaction(explicit, q.taken, int8s(req.Engine), int8s(req.Serial)) })
 	return claim, ofKey(err, job)
 }
 

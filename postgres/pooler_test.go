@@ -4,10 +4,13 @@ package postgres
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"net"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/proof/pgtest"
+	"github.com/stint-go/stint/store"
 )
 
 func init() {
@@ -59,6 +63,97 @@ func TestThroughAPoolerNothingIsPreparedUnlessSomebodySaysSo(t *testing.T) {
 		if s := openStore(t, url+mode); s.prepares != prepares {
 			t.Errorf("with %q statements are prepared: %v", mode, s.prepares)
 		}
+	}
+}
+
+// A pooler may take the end of one transaction for the end of all that was sent, and lend the session
+// to another program while the next one runs there.
+func TestThroughAPoolerNoTransactionIsSentBeforeTheOneBeforeItHasEnded(t *testing.T) {
+	_, url := pooled(t)
+	config, err := pgxpool.ParseConfig(url)
+	must(t, err)
+	var most atomic.Int32
+	dial := config.ConnConfig.DialFunc
+	config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		return &ends{Conn: c, most: &most, sent: frames{skip: true}}, err
+	}
+	unprepared(config.ConnConfig)
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	s, err := New(t.Context(), pool)
+	must(t, err)
+	t.Cleanup(s.Close)
+	b := &bench{t, s, nil}
+	w := b.join()
+	for range 3 {
+		b.enqueue(30)
+		w.Complete(w.ClaimAll()...)
+	}
+	job := stint.NewJob{Kind: "k", Queue: stint.DefaultQueue, Args: []byte("{}")}
+	if _, err := s.EnqueueClaimed(t.Context(), job, store.ClaimRequest{Engine: w.Info.Token, Serial: 1000, Low: 1, Nonce: 7}); err != nil {
+		t.Error(err)
+	}
+	w.Leave()
+	if n := most.Load(); n != 1 {
+		t.Errorf("%d transactions are under way at once, want 1", n)
+	}
+}
+
+// ends counts transactions whose end was asked for and is not known yet.
+type ends struct {
+	net.Conn
+	sent, got frames
+	open      atomic.Int32
+	most      *atomic.Int32
+}
+
+func (c *ends) Write(b []byte) (int, error) {
+	c.sent.each(b, func(kind byte) {
+		if kind == 'S' || kind == 'Q' {
+			if n := c.open.Add(1); n > c.most.Load() {
+				c.most.Store(n)
+			}
+		}
+	})
+	return c.Conn.Write(b)
+}
+
+func (c *ends) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.got.each(b[:n], func(kind byte) {
+		if kind == 'Z' && c.open.Load() > 0 { // the first one ends the beginning
+			c.open.Add(-1)
+		}
+	})
+	return n, err
+}
+
+// frames takes the messages of one side apart.
+type frames struct {
+	rest []byte
+	skip bool // the first message has no kind
+}
+
+func (f *frames) each(b []byte, told func(kind byte)) {
+	f.rest = append(f.rest, b...)
+	for {
+		head := 1
+		if f.skip {
+			head = 0
+		}
+		if len(f.rest) < head+4 {
+			return
+		}
+		n := head + int(binary.BigEndian.Uint32(f.rest[head:]))
+		if len(f.rest) < n {
+			return
+		}
+		if !f.skip {
+			told(f.rest[0])
+		}
+		f.skip, f.rest = false, f.rest[n:]
 	}
 }
 
