@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -68,13 +69,15 @@ func (s *session) countPeers(roster []store.EngineInfo) (n int64) {
 }
 
 // shared returns how long to wait for something that any engine of the same queues would do. In a
-// fleet of more than ten that is up to five times as long as alone, since others do it in between,
-// and only as long as the engine would be notified.
+// fleet of more than ten that is longer, up to five times in the mean, since others do it in between:
+// at random, or engines that were started together would all do it at once. Where nothing is
+// notified, it is as long as alone.
 func (s *session) shared(wait time.Duration) time.Duration {
 	if !s.listening.Load() {
 		return wait
 	}
-	return wait * time.Duration(min(max(s.peers.Load(), 10), 50)) / 10
+	more := wait * time.Duration(min(max(s.peers.Load(), 10), 50)-10) / 10
+	return wait + rand.N(2*more+1)
 }
 
 // observedBeats are the beats of other engines as this one saw them.
