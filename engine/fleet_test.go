@@ -25,8 +25,8 @@ func TestTheClaimsOfABacklogAreFew(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
-		if got, claims := s.positions.Load(), s.claims.Load(); got != n || got/claims < 50 {
-			t.Errorf("%d of %d jobs were claimed by %d claims, want 50 or more by each", got, n, claims)
+		if got, claims := s.positions.Load(), s.claims.Load(); got != n || got/claims < 40 {
+			t.Errorf("%d of %d jobs were claimed by %d claims, want 40 or more by each", got, n, claims)
 		}
 	})
 }

@@ -33,7 +33,8 @@ func (h *inHand) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim
 }
 
 // However many jobs wait, an engine holds no more of them than its slots and
-// what these get through in 25 milliseconds, as far as it can tell from few.
+// what these get through in 25 milliseconds, or as many as are worth a claim in
+// 100, as far as it can tell from few.
 func TestAnEngineHoldsNoMoreThanItsSlotsAndABoundedPrefetch(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
@@ -43,8 +44,8 @@ func TestAnEngineHoldsNoMoreThanItsSlotsAndABoundedPrefetch(t *testing.T) {
 		least, most int // at once in the engine's hands
 	}{
 		{1, time.Second, 50, 1, 1},
-		{10, 100 * ms, 500, 10, 10 + 4*3},
-		{10, 5 * ms, 5000, 20, 10 + 4*50},
+		{10, 100 * ms, 500, 10, 10 + 4*10},
+		{10, 5 * ms, 5000, 20, 10 + 4*128},
 		{50, 2 * ms, 10_000, 100, 50 + 4*625},
 	} {
 		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {

@@ -52,6 +52,7 @@ type presence struct {
 // hearing passes on what a session hears to those who listen.
 type hearing struct {
 	ended chan struct{}          // closed when the session has ended
+	why   error                  // set before that
 	heard map[chan struct{}]bool // one for each who listens; each has room for one
 }
 
@@ -191,7 +192,7 @@ func (p *presence) hear(ctx context.Context, conn *pgx.Conn, until time.Time) er
 }
 
 // listen rings for the notifications that the session hears, as [Store.Listen] does. It reports
-// whether there is a session.
+// whether it did so until it was over: an engine that leaves takes its session with it.
 func (p *presence) listen(ctx context.Context, ring func()) (bool, error) {
 	p.mu.Lock()
 	session, heard := p.session, make(chan struct{}, 1)
@@ -212,15 +213,24 @@ func (p *presence) listen(ctx context.Context, ring func()) (bool, error) {
 		select {
 		case <-heard:
 		case <-session.ended:
-			return true, listenError(ctx, errSessionEnded)
+			if !errors.Is(session.why, context.Canceled) {
+				return true, listenError(ctx, fmt.Errorf("the engine's session ended: %w", session.why))
+			}
+			select {
+			case <-time.After(afterLeave):
+				return false, nil
+			case <-ctx.Done():
+				return true, nil
+			}
 		case <-ctx.Done():
 			return true, nil
 		}
 	}
 }
 
-// errSessionEnded says that nobody hears notifications any more.
-var errSessionEnded = errors.New("the engine's session ended")
+// afterLeave is when whoever listened on the session of an engine that left gets a connection of its
+// own: most of them leave as well.
+const afterLeave = time.Second
 
 // longestDial bounds the making of a session.
 const longestDial = 3 * time.Second
@@ -271,7 +281,7 @@ func (p *presence) answer(asked time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.down, p.answered = false, asked; p.session == nil {
-		p.session = &hearing{make(chan struct{}), map[chan struct{}]bool{}}
+		p.session = &hearing{ended: make(chan struct{}), heard: map[chan struct{}]bool{}}
 	}
 }
 
@@ -280,6 +290,7 @@ func (p *presence) lost(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.session != nil {
+		p.session.why = err
 		close(p.session.ended)
 		p.session = nil
 	}

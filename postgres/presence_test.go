@@ -216,3 +216,52 @@ func (s *severed) Read(b []byte) (int, error) {
 	}
 	return n, err
 }
+
+// Whoever listens at an engine's store hears by its session, goes on after the engine has left, and is
+// told when the session breaks.
+func TestTheSessionOfAnEngineHearsNotificationsForAll(t *testing.T) {
+	s := newStore(t)
+	w, _ := present(t, s, s)
+	const listeners = `select count(*) from pg_stat_activity where datname = current_database() and application_name = 'stint listen'`
+	hears := func(rung <-chan struct{}) {
+		t.Helper()
+		if _, err := s.pool.Exec(t.Context(), `select pg_notify($1, '')`, s.sql.channel); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-rung:
+		case <-time.After(patience):
+			t.Error("it hears nothing")
+		}
+	}
+	one, oneOver := listen(t.Context(), t, s)
+	two, _ := listen(t.Context(), t, s)
+	hears(one)
+	hears(two)
+	if n := value[int](t, s.pool, listeners); n != 0 {
+		t.Errorf("%d have connections of their own, although an engine's session stands", n)
+	}
+	value[bool](t, s.pool, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'stint engine'`)
+	select {
+	case err := <-oneOver:
+		if err == nil {
+			t.Error("the session broke, and listening ended without an error")
+		}
+	case <-time.After(patience):
+		t.Fatal("the session broke, and nobody who listens is told")
+	}
+	eventuallyTrue(t, "the session stands again", func() bool { return vouches(s, w) })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	three, threeOver := listen(ctx, t, s)
+	w.Leave()
+	eventuallyTrue(t, "it has a connection of its own", func() bool { return value[int](t, s.pool, listeners) == 1 })
+	for len(three) > 0 {
+		<-three
+	}
+	hears(three)
+	cancel()
+	if err := <-threeOver; err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
