@@ -50,6 +50,39 @@ func (s *Store) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHe
 	})
 }
 
+const lookSinceSQL = `
+select l.pos, l.seen::text, l.every, l.lane, l.queue, l.priority, l.kind, exists (select from stint.queues q where q.queue = l.queue)
+from stint.look_since($1, $2) l`
+
+// LookSince implements [store.Claimer]. What is new it tells by the snapshot of the
+// mark, and finds by positions.
+func (s *Store) LookSince(ctx context.Context, since store.Mark) (store.Appended, error) {
+	var a store.Appended
+	args := []any{nil, nil}
+	if since.Set {
+		args = []any{int64(since.Pos), since.Seen}
+	}
+	_, err := collect(ctx, s.work(), "look for new work", s.sql.lookSince, args, func(row pgx.CollectableRow) (none struct{}, err error) {
+		var (
+			pos, lane         *int64
+			seen, queue, kind *string
+			every             *bool
+			priority          *int16
+			paused            bool
+		)
+		err = row.Scan(&pos, &seen, &every, &lane, &queue, &priority, &kind, &paused)
+		switch {
+		case err != nil:
+		case lane == nil: // the first row
+			a.Until, a.All = store.Mark{Pos: store.Position(*pos), Seen: *seen, Set: true}, *every
+		default:
+			a.Heads = append(a.Heads, store.LaneHead{Lane: store.LaneID(*lane), Queue: *queue, Priority: int(*priority), Kind: *kind, Paused: paused})
+		}
+		return none, err
+	})
+	return a, err
+}
+
 const (
 	claimSQL = `select n, positions from stint.claim($1, $2, $3, $4, $5, $6, $7, $8)`
 

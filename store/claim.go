@@ -16,6 +16,17 @@ type Claimer interface {
 	// known.Foreign are passed over.
 	Look(ctx context.Context, known LaneHints) ([]LaneHead, error)
 
+	// LookSince reports the lanes with something to claim among those that
+	// something was appended to since a mark was made. It costs as much as was
+	// appended, however many lanes there are. It is for engines that look at all
+	// lanes now and then, too: what was appended long before it was committed may
+	// stay out of its sight. It passes over no lane, foreign or not.
+	//
+	// When more was appended than it reads, which is a thousand entries or so, and
+	// of the zero mark, it reports no lanes, All, and a mark that was made before it
+	// returned: then a look at all lanes shows the rest.
+	LookSince(ctx context.Context, since Mark) (Appended, error)
+
 	// Claim takes up to Max entries of a lane for an engine, durably: when
 	// it returns, no other claim will ever take them. Without Wait it
 	// answers [ErrLaneBusy] when another claim of that lane is under way. It
@@ -55,6 +66,21 @@ type Claimer interface {
 type LaneHints struct {
 	Mine    []LaneID
 	Foreign []LaneID
+}
+
+// Mark is a moment of the log, as the store that made it knows it. The zero mark is
+// before everything.
+type Mark struct {
+	Pos  Position
+	Seen string // what was visible then, where more may become so behind Pos
+	Set  bool   // it was made by a store
+}
+
+// Appended is what [Claimer.LookSince] saw.
+type Appended struct {
+	Heads []LaneHead
+	Until Mark // for the next look
+	All   bool // it did not see everything: look at all lanes
 }
 
 // LaneHead is one lane that has work, with what its first entry tells about it.

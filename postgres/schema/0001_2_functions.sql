@@ -172,6 +172,57 @@ begin
 end
 $$;
 
+-- The next mark, and the lanes that have something to claim among those of entries that
+-- were not visible when the last mark was made. Entries behind it are read again, as
+-- far as transactions that were in progress then are likely to have drawn their
+-- positions. A lane's first entry tells its traits, as in a look. "every" says that
+-- more was appended than is read, or that there was no mark.
+create function stint.look_since(p_pos bigint, p_seen pg_snapshot)
+returns table (pos bigint, seen pg_snapshot, every boolean, lane bigint, queue text, priority smallint, kind text)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off
+as $$
+declare
+  began bigint := stint.steps();
+  n     bigint;
+  lanes bigint[];
+begin
+  if p_pos is not null then
+    select count(*), max(e.pos), array_agg(distinct e.lane) filter (where e.lane >= 0 and not pg_visible_in_snapshot(e.xid, p_seen))
+      into n, pos, lanes
+      from (select l.pos, l.lane, l.xid from stint.entries l
+            where l.pos > p_pos - 500
+            order by l.pos limit 1500) e;
+  end if;
+  every := p_pos is null or n = 1500;
+  if every then
+    select coalesce(max(l.pos), 0) into pos from stint.entries l;
+    lanes := null;
+  elsif stint.steps() - began > 3000 then
+    -- Rows of a transaction in progress, or one that rolled back: not again.
+    pos := pg_sequence_last_value('stint.positions'::regclass);
+  end if;
+  pos := greatest(pos, p_pos); seen := pg_current_snapshot();
+  return next;
+  return query
+    select null::bigint, null::pg_snapshot, null::boolean, s.*
+    from unnest(lanes) as k(lane)
+    left join lateral (
+      select c.xid, c.pos, coalesce(c.pending_n, cardinality(c.pending_xid)) as listed
+      from stint.claims c where c.lane = k.lane
+      order by c.lane desc, c.n desc limit 1) f on true
+    left join lateral (
+      select l.lane, l.queue, l.priority, l.kind from stint.entries l
+      where l.lane = k.lane and (l.xid, l.pos) > (coalesce(f.xid, '0'), coalesce(f.pos, 0))
+      order by l.xid, l.pos limit 1) e on true
+    cross join lateral (
+      select e.lane, e.queue::text, e.priority::smallint, e.kind::text where e.lane is not null
+      union all
+      select t.lane, t.queue, t.priority, t.kind from stint.sight(k.lane) t
+      where e.lane is null and f.listed is not null and not t.settle) s;
+end
+$$;
+
 -- The nth of the transactions that a snapshot lists as in progress, in the order
 -- of their numbers and as xid8send writes them; null when there are fewer.
 create function stint.unseen(snap pg_snapshot, nth integer) returns bytea language sql immutable parallel safe
