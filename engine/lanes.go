@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -36,7 +35,7 @@ func (l *lanes) hints() store.LaneHints {
 	return k
 }
 
-// count returns how many lanes a look goes through.
+// count returns how many lanes a look at all goes through.
 func (l *lanes) count() int { return len(l.known) + len(l.foreign) }
 
 // target is a lane to claim from.
@@ -60,9 +59,7 @@ func (l *lanes) targets(heads []store.LaneHead, turn int) []target {
 			list = append(list, target{lane, head.Settle})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b target) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(rank[a.Part], rank[b.Part]))
-	})
+	slices.SortStableFunc(list, inOrder)
 	return list
 }
 
@@ -152,7 +149,8 @@ func (s *session) watchPauses(ctx context.Context) {
 			return pause{}, err
 		}
 		if s.pauses.update(names) {
-			s.wakeups[work].notify() // a look may have passed over what was resumed
+			s.passedOver.Store(true) // what was resumed
+			s.wakeups[work].notify()
 		}
 		sleep(ctx, pauseSpacing)
 		return pause{next: s.config.TimeToLive / 4}, nil

@@ -44,6 +44,7 @@ type session struct {
 	beatRequests chan chan<- bool // from goroutines that wait for the next beat
 
 	fenceAt    atomic.Int64 // when the engine fences itself unless a beat arrives, in nanoseconds after beat
+	passedOver atomic.Bool  // lanes that looks passed over may be claimed from again
 	primed     bool         // of the claim stage: tasks waited for slots since it last found nothing to claim
 	slots      []slot
 	pauses     pauses
