@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -46,8 +47,10 @@ type target struct {
 
 // targets turns the lanes of a look into an order of claims: by priority, and within a priority
 // returned work first, then work that looks for an engine with its kind, then the rest. Queues of
-// one priority keep the order of the look, rotated by turn so that none is always first.
+// one priority come in the order of their first entries, since what stands together in the log is
+// read and recorded for less, rotated by turn so that none is always first.
 func (l *lanes) targets(heads []store.LaneHead, turn int) []target {
+	slices.SortFunc(heads, func(a, b store.LaneHead) int { return cmp.Compare(a.First, b.First) })
 	if len(heads) > 1 {
 		turn %= len(heads)
 		heads = append(slices.Clone(heads[turn:]), heads[:turn]...)

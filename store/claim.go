@@ -92,6 +92,7 @@ type LaneHead struct {
 	Queue    string
 	Priority int
 	Kind     string
+	First    Position
 	Settle   bool
 	Paused   bool
 }

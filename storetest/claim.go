@@ -237,12 +237,16 @@ var lookSinceTests = []test{
 	{"A look since another shows the lanes that got something, once", func(t *T) {
 		t.enqueue(job("k", stint.Queue("old")))
 		mark := t.since(store.Mark{}, true)
-		t.enqueue(job("a", stint.Queue("new"), stint.Priority(3)), job("b", stint.Queue("new"), stint.Priority(3)), job("c"))
+		ids := t.enqueue(job("a", stint.Queue("new"), stint.Priority(3)), job("b", stint.Queue("new"), stint.Priority(3)), job("c"))
 		t.enqueue(job("k", stint.Delay(time.Hour)))
 		a := must(t.Store.LookSince(t.ctx, mark))(t)
+		want := map[store.LaneID]store.LaneHead{}
+		for i, head := range []store.LaneHead{{Queue: "new", Priority: 3, Kind: "a"}, {}, {Queue: stint.DefaultQueue, Kind: "c"}} {
+			head.Lane, head.First = store.LaneOf(head.Queue, head.Priority, store.PartNormal, "").ID, store.Position(ids[i])
+			want[head.Lane] = head
+		}
 		for _, head := range a.Heads {
-			expect(t, head == store.LaneHead{Lane: head.Lane, Queue: "new", Priority: 3, Kind: "a"} || head == store.LaneHead{Lane: head.Lane, Queue: stint.DefaultQueue, Kind: "c"},
-				"a look shows %+v", head)
+			equal(t, head, want[head.Lane], "a look shows %+v, want %+v")
 		}
 		mark = t.since(mark, false, store.LaneOf("new", 3, store.PartNormal, "").ID, lane(stint.DefaultQueue))
 		mark = t.since(mark, false)
@@ -353,9 +357,9 @@ func looks(t *T) {
 	for q := range 10 {
 		for _, p := range []int{-100, 0, 7} {
 			queue, kind := fmt.Sprintf("queue %d", q), fmt.Sprintf("kind %d %d", q, p)
-			t.enqueue(job(kind, stint.Queue(queue), stint.Priority(p)), job("second", stint.Queue(queue), stint.Priority(p)))
+			ids := t.enqueue(job(kind, stint.Queue(queue), stint.Priority(p)), job("second", stint.Queue(queue), stint.Priority(p)))
 			l := store.LaneOf(queue, p, store.PartNormal, "")
-			want[l.ID] = store.LaneHead{Lane: l.ID, Queue: queue, Priority: p, Kind: kind}
+			want[l.ID] = store.LaneHead{Lane: l.ID, Queue: queue, Priority: p, Kind: kind, First: store.Position(ids[0])}
 		}
 	}
 	got := t.look(store.LaneHints{})
