@@ -17,13 +17,18 @@ const (
 	// longer: where looks cost much, most of the time is for claims.
 	lookShare = 4
 
-	// manyLanes is from how many known lanes on most looks are only at what was appended since the
-	// last one. With fewer, a look at all of them costs no more.
+	// manyLanes is from how many known lanes on, and dearLook from what time of a look at all of
+	// them, most looks are only at what was appended since the last one. With fewer, a look at all
+	// costs no more. An engine does not know the lanes that had no work since it joined.
 	manyLanes = 100
+	dearLook  = 10 * time.Millisecond
 
-	// lanePause is how long at least passes for each lane between two looks at all of many lanes:
-	// some fifty times as long as looking at one costs the database.
-	lanePause = 200 * time.Microsecond
+	// lanePause is how long passes for each of many lanes between two looks at all, unless work may
+	// have been missed, and allShare how many times as long as such a look takes: 2 % of the time is
+	// for these. But what only they find need not wait for longer than longestRest.
+	lanePause   = 200 * time.Microsecond
+	allShare    = 50
+	longestRest = 10 * time.Second
 )
 
 // view is what an engine sees of the lanes. It belongs to the claim stage.
@@ -48,7 +53,7 @@ type view struct {
 func (s *session) newView() *view { return &view{s: s, lanes: newLanes(s.mux, s.config.Queues)} }
 
 // many reports whether looks follow what is appended.
-func (v *view) many() bool { return v.count() >= manyLanes }
+func (v *view) many() bool { return v.count() >= manyLanes || v.cost > dearLook }
 
 // stale reports whether it is time to look.
 func (v *view) stale() bool { return len(v.list) == 0 || time.Since(v.looked) > v.trusted }
@@ -62,37 +67,52 @@ func (v *view) lose() { v.list, v.behind = nil, true }
 // look updates the list.
 func (v *view) look(ctx context.Context) error {
 	v.looked = time.Now()
-	if v.s.passedOver.Swap(false) || time.Since(v.all) > max(lookShare*v.cost, time.Duration(v.count())*lanePause) {
-		v.behind = true
-	}
+	v.behind = v.s.passedOver.Swap(false) || v.behind
 	if !v.many() {
+		v.mark = store.Mark{}
 		err := v.lookAtAll(ctx)
 		v.trust()
 		return err
 	}
-	if v.behind && v.mayLookAtAll() {
-		v.mark = store.Mark{}
-	}
-	limit, cancel := v.s.limit(ctx)
-	seen, err := v.s.store.LookSince(limit, v.mark)
-	cancel()
+	err := v.lookAtNew(ctx)
 	v.trust()
+	if err != nil || !v.dueForAll(time.Since(v.all)) {
+		return err
+	}
+	v.mark = store.Mark{} // a database that was restored knows nothing of the old one
+	if err := v.lookAtNew(ctx); err != nil {
+		return err
+	}
+	return v.lookAtAll(ctx)
+}
+
+// dueForAll reports whether to look at all of many lanes, so long after the last time. What is
+// known goes first, as long as there is time for both.
+func (v *view) dueForAll(since time.Duration) bool {
+	rest := min(max(time.Duration(v.count())*lanePause, allShare*v.cost), longestRest)
+	switch {
+	case len(v.list) == 0:
+		return v.behind || since > rest
+	case v.behind:
+		return since > lookShare*v.cost
+	}
+	return since > 2*rest
+}
+
+func (v *view) lookAtNew(ctx context.Context) error {
+	limit, cancel := v.s.limit(ctx)
+	defer cancel()
+	seen, err := v.s.store.LookSince(limit, v.mark)
 	if err != nil {
 		return err
 	}
 	v.mark, v.behind = seen.Until, v.behind || seen.All
 	v.list = merge(v.list, v.targets(v.s.claimable(seen.Heads), 0))
-	if v.behind && v.mayLookAtAll() {
-		return v.lookAtAll(ctx)
-	}
 	return nil
 }
 
 // trust says for how long the look that ends is trusted.
 func (v *view) trust() { v.trusted = max(lookAge, lookShare*time.Since(v.looked)) }
-
-// mayLookAtAll reports whether a look at all lanes leaves enough time for claims.
-func (v *view) mayLookAtAll() bool { return len(v.list) == 0 || time.Since(v.all) > lookShare*v.cost }
 
 func (v *view) lookAtAll(ctx context.Context) error {
 	began := time.Now()
