@@ -204,7 +204,7 @@ begin
   if every then
     select coalesce(max(l.pos), 0) into pos from stint.entries l;
     lanes := null;
-  elsif stint.steps() - began > 3000 then
+  elsif stint.steps() - began > 1500 then
     -- Rows of a transaction in progress, or one that rolled back: not again.
     pos := pg_sequence_last_value('stint.positions'::regclass);
   end if;
