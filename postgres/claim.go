@@ -53,7 +53,7 @@ func (s *Store) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHe
 
 const lookSinceSQL = `
 select l.pos, l.seen::text, l.every, l.lane, l.queue, l.priority, l.kind, l.first, exists (select from stint.queues q where q.queue = l.queue)
-from stint.look_since($1, $2) l`
+from stint.look_since($1::bigint, $2::text::pg_snapshot) l`
 
 // LookSince implements [store.Claimer]. What is new it tells by the snapshot of the
 // mark, and finds by positions.

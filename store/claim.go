@@ -83,7 +83,8 @@ type Appended struct {
 	All   bool // it did not see everything: look at all lanes
 }
 
-// LaneHead is one lane that has work, with what its first entry tells about it.
+// LaneHead is one lane that has work, with what its first entry, at First, tells
+// about it.
 // Settle says that nothing is there to take, but that much had to be stepped
 // over to know it: a claim with Settle spares the next look the way. Paused
 // says that somebody paused the queue (see [Pauser]): it is not to be claimed.
