@@ -256,7 +256,7 @@ var lookSinceTests = []test{
 	}},
 	{"A look since another leaves out lanes whose entries were claimed", func(t *T) {
 		mark := t.since(store.Mark{}, true)
-		t.enqueue(job("k", stint.Queue("a")), job("k", stint.Queue("b")))
+		t.enqueue(job("k", stint.Queue("b")), job("k", stint.Queue("a")))
 		w := t.join("k")
 		w.Claim(lane("a"), 5)
 		t.since(mark, false, lane("b"))
