@@ -63,7 +63,12 @@ func (s *site) idle(ctx context.Context) (t contest.Times, c clock, err error) {
 	if err != nil {
 		return t, c, err
 	}
-	q := s.queue(load.Options{})
+	if s.lanes > 1 { // which the engine is to know
+		if _, err := contest.Burn(ctx, s.queue(load.Options{Plain: true, Lanes: s.lanes}), s.lanes, contest.Bulk{}); err != nil {
+			return t, c, fmt.Errorf("work a job of each queue off beforehand: %w", err)
+		}
+	}
+	q := s.queue(load.Options{Lanes: s.lanes})
 	t, err = contest.Idle(ctx, q, contest.Idly{
 		Rate: s.rate, Duration: s.duration, Floor: round, Scheduled: s.scheduled,
 		Later: func(ctx context.Context, job int, due time.Time) error {

@@ -14,14 +14,6 @@ const (
 	// maxClaim bounds one claim, so that its transaction stays short.
 	maxClaim = 2000
 
-	// lookAge is how long a look is trusted while claims from it succeed. Within this time a new
-	// lane of lower number may go unnoticed.
-	lookAge = 5 * time.Millisecond
-
-	// lookShare is how many times as long as a look took it is trusted, if that is
-	// longer: where there are many lanes, most of the time is for claims.
-	lookShare = 4
-
 	// maxLanes bounds how many lanes one call claims from. A store may take fewer.
 	maxLanes = 500
 )
@@ -29,13 +21,9 @@ const (
 // claim is the first stage. It takes work while there is room.
 func (s *session) claim(ctx context.Context) {
 	var (
-		known    = newLanes(s.mux, s.config.Queues)
+		view     = s.newView()
 		trying   = new(backoff)
 		idle     = s.newIdle()
-		list     []target
-		looked   time.Time
-		trusted  time.Duration // for how long after that
-		turn     int
 		recent   target // the lane that last had work
 		notified bool   // woken from idleness by a notification
 	)
@@ -48,7 +36,7 @@ func (s *session) claim(ctx context.Context) {
 			continue
 		}
 		room := 0
-		if notified && known.isFirst(recent) && !s.pauses.has(recent.Queue) {
+		if notified && !view.many() && view.isFirst(recent) && !s.pauses.has(recent.Queue) {
 			room = s.pools.room(recent.Lane, time.Now())
 		}
 		if room > 0 {
@@ -61,39 +49,34 @@ func (s *session) claim(ctx context.Context) {
 			}
 			continue
 		}
-		if len(list) == 0 || time.Since(looked) > trusted {
-			looked = time.Now()
-			limit, cancel := s.limit(ctx)
-			heads, err := s.store.Look(limit, known.hints())
-			cancel()
-			trusted = max(lookAge, lookShare*time.Since(looked))
-			if err != nil {
+		if view.stale() {
+			if err := view.look(ctx); err != nil {
 				s.trouble(ctx, "look for work", err)
 				trying.sleep(ctx)
 				continue
 			}
-			turn++
-			list = known.targets(s.claimable(heads), turn)
-			idle.lanes = known.count()
 		}
-		if len(list) == 0 {
+		if len(view.list) == 0 {
 			trying.reset()
 			s.primed = false
 			notified = idle.wait(ctx, nil) == s.wakeups[work]
 			continue
 		}
-		rest, tried, err := s.claimFrom(list)
+		first := view.list[0]
+		rest, tried, err := s.claimFrom(view.list)
 		if err != nil {
 			// Where only writes fail, as on a full disk, looks succeed: they must
 			// not reset the backoff.
+			view.lose()
 			s.trouble(ctx, "claim", err)
 			trying.sleep(ctx)
 		} else if tried {
 			trying.reset()
+			view.list = rest
 		}
 		if tried {
 			idle.ended(ctx)
-			recent, notified, list = list[0], false, rest
+			recent, notified = first, false
 			continue
 		}
 		// There is work only for queues that are full.
@@ -104,7 +87,7 @@ func (s *session) claim(ctx context.Context) {
 		}
 		woken := idle.wait(ctx, s.capacity)
 		if notified = woken == s.wakeups[work]; woken != s.capacity {
-			list = nil // there may be more lanes now
+			view.expire() // there may be more lanes now
 		}
 	}
 }
@@ -135,10 +118,10 @@ func (s *session) claimFrom(list []target) (rest []target, tried bool, err error
 		switch {
 		case got.entries == room:
 			// The last one may have more.
-			return slices.Concat(full, busy, list[i-1:]), true, nil
+			return before(list[i-1:], full, busy), true, nil
 		case got.entries > 0:
 			// These lanes are empty; the next ones may have work.
-			return slices.Concat(full, busy, list[i:]), true, nil
+			return before(list[i:], full, busy), true, nil
 		}
 	}
 	if len(busy) == 0 {
@@ -149,6 +132,14 @@ func (s *session) claimFrom(list []target) (rest []target, tried bool, err error
 		err = store.ErrLaneBusy // although it was to wait: do not ask again at once
 	}
 	return append(full, busy[1:]...), true, err
+}
+
+// before puts lanes in front of others, of which there may be many.
+func before(rest, full, busy []target) []target {
+	if len(full)+len(busy) == 0 {
+		return rest
+	}
+	return slices.Concat(full, busy, rest)
 }
 
 // took is what a call took.

@@ -36,7 +36,7 @@ func (l *lanes) hints() store.LaneHints {
 	return k
 }
 
-// count returns how many lanes a look goes through.
+// count returns how many lanes a look at all goes through.
 func (l *lanes) count() int { return len(l.known) + len(l.foreign) }
 
 // target is a lane to claim from.
@@ -47,8 +47,10 @@ type target struct {
 
 // targets turns the lanes of a look into an order of claims: by priority, and within a priority
 // returned work first, then work that looks for an engine with its kind, then the rest. Queues of
-// one priority keep the order of the look, rotated by turn so that none is always first.
+// one priority come in the order of their first entries, since what stands together in the log is
+// read and recorded for less, rotated by turn so that none is always first.
 func (l *lanes) targets(heads []store.LaneHead, turn int) []target {
+	slices.SortFunc(heads, func(a, b store.LaneHead) int { return cmp.Compare(a.First, b.First) })
 	if len(heads) > 1 {
 		turn %= len(heads)
 		heads = append(slices.Clone(heads[turn:]), heads[:turn]...)
@@ -60,9 +62,7 @@ func (l *lanes) targets(heads []store.LaneHead, turn int) []target {
 			list = append(list, target{lane, head.Settle})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b target) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(rank[a.Part], rank[b.Part]))
-	})
+	slices.SortStableFunc(list, inOrder)
 	return list
 }
 
@@ -152,7 +152,8 @@ func (s *session) watchPauses(ctx context.Context) {
 			return pause{}, err
 		}
 		if s.pauses.update(names) {
-			s.wakeups[work].notify() // a look may have passed over what was resumed
+			s.passedOver.Store(true) // what was resumed
+			s.wakeups[work].notify()
 		}
 		sleep(ctx, pauseSpacing)
 		return pause{next: s.config.TimeToLive / 4}, nil

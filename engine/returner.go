@@ -152,7 +152,11 @@ func (w *returner) returnAlone() {
 		}
 	}
 	w.p.avoided.Store(l)
-	time.AfterFunc(avoidFor, func() { w.s.wakeups[work].notify(); w.s.capacity.notify() })
+	time.AfterFunc(avoidFor, func() {
+		w.s.passedOver.Store(true)
+		w.s.wakeups[work].notify()
+		w.s.capacity.notify()
+	})
 	for _, t := range list {
 		w.s.sendOutcome(t, w.ended)
 	}

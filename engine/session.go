@@ -46,6 +46,7 @@ type session struct {
 
 	retention  *retention   // how far retention has come, once this session had its lease
 	fenceAt    atomic.Int64 // when the engine fences itself unless a beat arrives, in nanoseconds after beat
+	passedOver atomic.Bool  // lanes that looks passed over may be claimed from again
 	primed     bool         // of the claim stage: tasks waited for slots since it last found nothing to claim
 	slots      []slot
 	pauses     pauses

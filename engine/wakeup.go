@@ -149,16 +149,11 @@ func (s *session) listen(ctx context.Context) {
 // be notified of every job.
 const awakeFor = 2 * time.Second
 
-// lanePause is how long an idle engine waits at least for each lane that it looked at, unless it is
-// notified: some fifty times as long as looking at one costs the database.
-const lanePause = 200 * time.Microsecond
-
 // idle is how an engine without work waits: for a notification, and without one for a time that
 // depends on whether the store can notify at all. It belongs to the claim stage.
 type idle struct {
 	s      *session
 	next   time.Duration // how long to wait while the store cannot notify
-	lanes  int           // how many the last look probed
 	asleep bool          // the store was told that the engine sleeps
 	slept  time.Time     // when it last did
 }
@@ -189,7 +184,6 @@ func (i *idle) wait(ctx context.Context, other *wakeup) (by *wakeup) {
 	default:
 		d = i.s.shared(d)
 	}
-	d = max(d, time.Duration(i.lanes)*lanePause)
 	switch by = i.s.wakeups[work].waitEither(ctx, d, other); {
 	case by == i.s.wakeups[work]:
 		i.next = 0

@@ -22,6 +22,7 @@ type statements struct {
 	notify, ring                   string
 	look, claim, taken, fetch      string
 	claimLanes, takenOfLanes       string
+	lookSince                      string
 	finish, record                 string
 	promote                        string
 	due, fire                      string
@@ -34,7 +35,7 @@ func (q *statements) load(schema string) {
 	for text, into := range map[string]*string{
 		oneSQL: &q.one, oneOfPolicySQL: &q.oneOfPolicy, enqueueSQL: &q.enqueue, scheduleSQL: &q.schedule, keyedSQL: &q.keyed, reserveSQL: &q.reserve, notifySQL: &q.notify, ringSQL: &q.ring,
 		lookSQL: &q.look, claimSQL: &q.claim, takenSQL: &q.taken, fetchSQL: &q.fetch,
-		claimLanesSQL: &q.claimLanes, takenOfLanesSQL: &q.takenOfLanes,
+		lookSinceSQL: &q.lookSince, claimLanesSQL: &q.claimLanes, takenOfLanesSQL: &q.takenOfLanes,
 		finishSQL: &q.finish, recordSQL: &q.record, promoteSQL: &q.promote, dueSQL: &q.due, fireSQL: &q.fire,
 		nowFenceSQL: &q.nowFence, nowLockSQL: &q.nowLock, nowKeySQL: &q.nowKey, nowSQL: &q.now,
 	} {

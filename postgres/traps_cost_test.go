@@ -64,6 +64,30 @@ var costTraps = []trap{
 		}
 		return nil
 	}},
+	{"What cannot be seen is looked for as new once", func(b *bench) error {
+		b.enqueue(1)
+		look := func(since store.Mark) store.Appended {
+			a, err := b.s.LookSince(b.Context(), since)
+			b.must(err)
+			return a
+		}
+		a := look(store.Mark{})
+		tx := b.load(10 * many)
+		defer tx.Rollback(b.Context())
+		a = look(a.Until)
+		cost := b.blocks(func(tx pgx.Tx) {
+			_, err := tx.Exec(b.Context(), `select from stint.look_since($1, $2::pg_snapshot)`, int64(a.Until.Pos), a.Until.Seen)
+			b.must(err)
+		}, "stint.entries", "stint.entries_pkey")
+		if cost > few {
+			return fmt.Errorf("a second look for what is new asked for %d blocks", cost)
+		}
+		b.enqueue(1)
+		if a = look(a.Until); len(a.Heads) != 1 {
+			return fmt.Errorf("behind what cannot be seen a look sees %v", a.Heads)
+		}
+		return nil
+	}},
 	{"What was stepped over is not stepped over again", func(b *bench) error {
 		w := b.join()
 		b.enqueue(1)

@@ -15,7 +15,7 @@ with recursive lanes (lane) as (
   union all
   select (select min(e.lane) from stint_entries e where e.lane > l.lane) from lanes l where l.lane is not null
 )
-select e.lane, e.queue, e.priority, e.kind, e.queue in (select q.queue from stint_queues q)
+select e.lane, e.queue, e.priority, e.kind, e.pos, e.queue in (select q.queue from stint_queues q)
 from lanes l cross join stint_entries e
 where l.lane is not null
   and l.lane not in (select value from json_each(?))
@@ -28,12 +28,69 @@ where l.lane is not null
 // Look implements [store.Claimer]. It never asks to settle: nothing has to be
 // stepped over here.
 func (s *Store) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
-	return collect(ctx, s, "look for work", lookSQL, []any{arrayOf(known.Foreign)}, func(q *stmt) store.LaneHead {
-		return store.LaneHead{
-			Lane: store.LaneID(q.ColumnInt64(0)), Queue: q.ColumnText(1), Priority: q.ColumnInt(2), Kind: q.ColumnText(3),
-			Paused: q.ColumnInt64(4) != 0,
+	return collect(ctx, s, "look for work", lookSQL, []any{arrayOf(known.Foreign)}, headOf)
+}
+
+// appendedSQL reads the lanes of what was appended behind a position, and how many
+// entries that were, up to a limit.
+const appendedSQL = `
+with appended as (select pos, lane from stint_entries where pos > ?1 order by pos limit ?2)
+select max(pos), count(*), json_group_array(distinct lane) filter (where lane >= 0) from appended`
+
+// headsSQL shows of some lanes the first entry past its frontier.
+const headsSQL = `
+select e.lane, e.queue, e.priority, e.kind, e.pos, e.queue in (select q.queue from stint_queues q)
+from json_each(?) l cross join stint_entries e
+where e.pos = (
+  select f.pos from stint_entries f indexed by stint_entries_lane
+  where f.lane = l.value
+    and f.pos > ifnull((select c.frontier from stint_claims c where c.lane = l.value order by c.n desc limit 1), 0)
+  order by f.pos limit 1)`
+
+// mostAppended bounds what one look reads.
+const mostAppended = 1000
+
+// LookSince implements [store.Claimer]. Commits come in the order of the log, so a
+// position says which entries are new.
+func (s *Store) LookSince(ctx context.Context, since store.Mark) (a store.Appended, err error) {
+	a.Until = store.Mark{Pos: since.Pos, Set: true}
+	err = s.read(ctx, func(c *conn) error {
+		a.Heads, a.All = nil, !since.Set
+		lanes := "[]"
+		if since.Set {
+			err := c.query(appendedSQL, []any{int64(since.Pos), mostAppended}, func(q *stmt) error {
+				n := q.ColumnInt(1)
+				if a.All = n == mostAppended; n > 0 {
+					a.Until.Pos, lanes = store.Position(q.ColumnInt64(0)), q.ColumnText(2)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
 		}
+		if a.All {
+			return c.query(`select ifnull(max(pos), 0) from stint_entries`, nil, func(q *stmt) error {
+				a.Until.Pos = store.Position(q.ColumnInt64(0))
+				return nil
+			})
+		}
+		return c.query(headsSQL, []any{lanes}, func(q *stmt) error {
+			a.Heads = append(a.Heads, headOf(q))
+			return nil
+		})
 	})
+	if err != nil {
+		return store.Appended{}, fmt.Errorf("look for new work: %w", err)
+	}
+	return a, nil
+}
+
+func headOf(q *stmt) store.LaneHead {
+	return store.LaneHead{
+		Lane: store.LaneID(q.ColumnInt64(0)), Queue: q.ColumnText(1), Priority: q.ColumnInt(2), Kind: q.ColumnText(3),
+		First: store.Position(q.ColumnInt64(4)), Paused: q.ColumnInt64(5) != 0,
+	}
 }
 
 // fenceSQL begins every write of an engine. Burial deletes the row, and

@@ -16,6 +16,17 @@ type Claimer interface {
 	// known.Foreign are passed over.
 	Look(ctx context.Context, known LaneHints) ([]LaneHead, error)
 
+	// LookSince reports the lanes with something to claim among those that
+	// something was appended to since a mark was made. It costs as much as was
+	// appended, however many lanes there are. It is for engines that look at all
+	// lanes now and then, too: what was appended long before it was committed may
+	// stay out of its sight. It passes over no lane, foreign or not.
+	//
+	// When more was appended than it reads, which is a thousand entries or so, and
+	// of the zero mark, it reports no lanes, All, and a mark that was made before it
+	// returned: then a look at all lanes shows the rest.
+	LookSince(ctx context.Context, since Mark) (Appended, error)
+
 	// Claim takes up to Max entries of a lane for an engine, durably: when
 	// it returns, no other claim will ever take them. Without Wait it
 	// answers [ErrLaneBusy] when another claim of that lane is under way. It
@@ -57,7 +68,23 @@ type LaneHints struct {
 	Foreign []LaneID
 }
 
-// LaneHead is one lane that has work, with what its first entry tells about it.
+// Mark is a moment of the log, as the store that made it knows it. The zero mark is
+// before everything.
+type Mark struct {
+	Pos  Position
+	Seen string // what was visible then, where more may become so behind Pos
+	Set  bool   // it was made by a store
+}
+
+// Appended is what [Claimer.LookSince] saw.
+type Appended struct {
+	Heads []LaneHead
+	Until Mark // for the next look
+	All   bool // it did not see everything: look at all lanes
+}
+
+// LaneHead is one lane that has work, with what its first entry, at First, tells
+// about it.
 // Settle says that nothing is there to take, but that much had to be stepped
 // over to know it: a claim with Settle spares the next look the way. Paused
 // says that somebody paused the queue (see [Pauser]): it is not to be claimed.
@@ -66,6 +93,7 @@ type LaneHead struct {
 	Queue    string
 	Priority int
 	Kind     string
+	First    Position
 	Settle   bool
 	Paused   bool
 }

@@ -225,6 +225,117 @@ var lookTests = []test{
 	}},
 }
 
+// lookSinceTests are about looks at what was appended since the last one.
+var lookSinceTests = []test{
+	{"A look from nothing on asks for a look at all lanes", func(t *T) {
+		t.since(store.Mark{}, true)
+		t.enqueue(job("k"))
+		mark := t.since(store.Mark{}, true)
+		t.since(mark, false)
+	}},
+	{"A look since another shows the lanes that got something, once", func(t *T) {
+		t.enqueue(job("k", stint.Queue("old")))
+		mark := t.since(store.Mark{}, true)
+		ids := t.enqueue(job("a", stint.Queue("new"), stint.Priority(3)), job("b", stint.Queue("new"), stint.Priority(3)), job("c"))
+		t.enqueue(job("k", stint.Delay(time.Hour)))
+		a := must(t.Store.LookSince(t.ctx, mark))(t)
+		want := map[store.LaneID]store.LaneHead{}
+		for i, head := range []store.LaneHead{{Queue: "new", Priority: 3, Kind: "a"}, {}, {Queue: stint.DefaultQueue, Kind: "c"}} {
+			head.Lane, head.First = store.LaneOf(head.Queue, head.Priority, store.PartNormal, "").ID, store.Position(ids[i])
+			want[head.Lane] = head
+		}
+		for _, head := range a.Heads {
+			equal(t, head, want[head.Lane], "a look shows %+v, want %+v")
+		}
+		mark = t.since(mark, false, store.LaneOf("new", 3, store.PartNormal, "").ID, lane(stint.DefaultQueue))
+		mark = t.since(mark, false)
+		t.enqueue(job("k", stint.Queue("old")))
+		mark = t.since(mark, false, lane("old"))
+		t.since(mark, false)
+	}},
+	{"A look since another leaves out lanes whose entries were claimed", func(t *T) {
+		mark := t.since(store.Mark{}, true)
+		t.enqueue(job("k", stint.Queue("b")), job("k", stint.Queue("a")))
+		w := t.join("k")
+		w.Claim(lane("a"), 5)
+		t.since(mark, false, lane("b"))
+		w.Claim(lane("b"), 5)
+		t.since(mark, false)
+	}},
+	{"A look since another shows what comes back, and what becomes due", func(t *T) {
+		t.enqueue(job("k"))
+		w := t.join("k")
+		e := w.One()
+		mark := t.since(store.Mark{}, true)
+		w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, e)
+		mark = t.since(mark, false, store.LaneOf(stint.DefaultQueue, 0, store.PartFront, "").ID)
+		t.enqueue(job("k", stint.Queue("due"), stint.Delay(time.Millisecond)))
+		t.promoteAfter(15*time.Millisecond, 1)
+		t.since(mark, false, lane("due"))
+	}},
+	{"A look since another says which queues are paused", func(t *T) {
+		pauser, ok := t.Store.(store.Pauser)
+		t.skipIf(!ok, "queues cannot be paused")
+		mark := t.since(store.Mark{}, true)
+		t.must(errOf(pauser.Pause(t.ctx, "a", "", "")))
+		t.enqueue(job("k", stint.Queue("a")), job("k", stint.Queue("b")))
+		a := must(t.Store.LookSince(t.ctx, mark))(t)
+		for _, head := range a.Heads {
+			expect(t, head.Paused == (head.Queue == "a"), "a look shows %+v", head)
+		}
+		equal(t, len(a.Heads), 2, "a look shows %d lanes, want %d")
+	}},
+	{"A look since another reads no more than it says", func(t *T) {
+		mark := t.since(store.Mark{}, true)
+		t.enqueue(jobs(400, "k")...)
+		mark = t.since(mark, false, lane(stint.DefaultQueue))
+		t.enqueue(jobs(3000, "k")...)
+		mark = t.since(mark, true)
+		t.since(mark, false)
+		t.enqueue(job("k"))
+		t.since(mark, false, lane(stint.DefaultQueue))
+	}},
+	{"A look since another shows what was committed late", func(t *T) {
+		t.skipIf(t.SingleWriter, "commits come in the order of the log")
+		mark := t.since(store.Mark{}, true)
+		tx := t.begin()
+		t.enqueueIn(tx, job("k", stint.Queue("late")))
+		t.enqueue(job("k", stint.Queue("early")))
+		mark = t.since(mark, false, lane("early"))
+		t.join("k").ClaimAll()
+		t.must(tx.Commit())
+		mark = t.since(mark, false, lane("late"))
+		t.since(mark, false)
+	}},
+	{"A look since another shows a lane for what was committed behind its frontier", func(t *T) {
+		t.skipIf(t.SingleWriter, "commits come in the order of the log")
+		mark := t.since(store.Mark{}, true)
+		tx := t.begin()
+		t.enqueueIn(tx, job("k"))
+		t.enqueue(job("k"))
+		w := t.join("k")
+		equal(t, len(w.ClaimAll()), 1, "claimed %d jobs, want %d")
+		mark = t.since(mark, false)
+		t.must(tx.Commit())
+		t.since(mark, false, lane(stint.DefaultQueue))
+	}},
+}
+
+// since looks since a mark, compares what it sees, and returns the next mark.
+func (t *T) since(mark store.Mark, all bool, want ...store.LaneID) store.Mark {
+	t.Helper()
+	a := must(t.Store.LookSince(t.ctx, mark))(t)
+	var got []store.LaneID
+	for _, head := range a.Heads {
+		got = append(got, head.Lane)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	equalAll(t, got, want, "a look since another saw the lanes %v, want %v")
+	expect(t, a.All == all && a.Until.Set, "a look since another says %v of all lanes, want %v, and its mark is %v", a.All, all, a.Until)
+	return a.Until
+}
+
 // look returns the lanes with work by their IDs. Those that only want to be
 // settled are left out: how much is much, each store decides for itself.
 func (t *T) look(known store.LaneHints) map[store.LaneID]store.LaneHead {
@@ -245,9 +356,9 @@ func looks(t *T) {
 	for q := range 10 {
 		for _, p := range []int{-100, 0, 7} {
 			queue, kind := fmt.Sprintf("queue %d", q), fmt.Sprintf("kind %d %d", q, p)
-			t.enqueue(job(kind, stint.Queue(queue), stint.Priority(p)), job("second", stint.Queue(queue), stint.Priority(p)))
+			ids := t.enqueue(job(kind, stint.Queue(queue), stint.Priority(p)), job("second", stint.Queue(queue), stint.Priority(p)))
 			l := store.LaneOf(queue, p, store.PartNormal, "")
-			want[l.ID] = store.LaneHead{Lane: l.ID, Queue: queue, Priority: p, Kind: kind}
+			want[l.ID] = store.LaneHead{Lane: l.ID, Queue: queue, Priority: p, Kind: kind, First: store.Position(ids[0])}
 		}
 	}
 	got := t.look(store.LaneHints{})

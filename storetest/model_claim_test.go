@@ -53,10 +53,44 @@ func (d *database) frontier(lane store.LaneID) int64 {
 func (m *model) Look(_ context.Context, known store.LaneHints) ([]store.LaneHead, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.heads(known, func(*row) bool { return true }), nil
+}
+
+// LookSince has a mark for each row that it saw: a string that says so.
+func (m *model) LookSince(_ context.Context, since store.Mark) (store.Appended, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	seen, fresh := []byte(since.Seen), map[store.LaneID]bool{}
+	n := 0
+	for _, r := range m.visible(func(r *row) bool { return r.entry != nil }) {
+		for int(r.num) >= len(seen) {
+			seen = append(seen, 0)
+		}
+		if seen[r.num] == 0 {
+			seen[r.num], fresh[r.lane] = 1, true
+			n++
+		}
+	}
+	a := store.Appended{Until: store.Mark{Set: true, Seen: string(seen)}, All: !since.Set || n > 1000}
+	if m.is("says of no look that it did not see all") {
+		a.All = false
+	}
+	if m.is("does not remember what it saw") {
+		a.Until = since
+		a.Until.Set = true
+	}
+	if !a.All {
+		a.Heads = m.heads(store.LaneHints{}, func(r *row) bool { return fresh[r.lane] || m.is("shows all lanes as new") })
+	}
+	return a, nil
+}
+
+// heads are lanes with something to claim.
+func (m *model) heads(known store.LaneHints, of func(*row) bool) []store.LaneHead {
 	var sights []store.LaneHead
 	seen := map[store.LaneID]bool{}
 	for _, r := range m.rows {
-		if r.entry == nil || r.lane == store.NoLane || seen[r.lane] || slices.Contains(known.Foreign, r.lane) && !m.is("looks into foreign lanes") {
+		if r.entry == nil || r.lane == store.NoLane || seen[r.lane] || !of(r) || slices.Contains(known.Foreign, r.lane) && !m.is("looks into foreign lanes") {
 			continue
 		}
 		seen[r.lane] = true
@@ -64,13 +98,13 @@ func (m *model) Look(_ context.Context, known store.LaneHints) ([]store.LaneHead
 			e := open[0].entry
 			_, paused := m.paused[m.exactly(e.Queue)]
 			paused = paused && (r.lane == store.LaneOf(e.Queue, 0, store.PartNormal, "").ID || !m.is("pauses the usual lane only"))
-			sights = append(sights, store.LaneHead{Lane: r.lane, Queue: e.Queue, Priority: e.Priority, Kind: e.Kind, Paused: paused})
+			sights = append(sights, store.LaneHead{Lane: r.lane, Queue: e.Queue, Priority: e.Priority, Kind: e.Kind, First: e.Pos, Paused: paused})
 		}
 		if m.is("looks at one lane only") && len(sights) == 1 {
 			break
 		}
 	}
-	return sights, nil
+	return sights
 }
 
 func (m *model) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {

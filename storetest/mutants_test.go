@@ -63,6 +63,9 @@ var mutants = []struct{ fault, group string }{
 	{"says busy without cause", "Claim"},
 	{"takes more than Max", "Claim"},
 	{"fills each lane of a call", "Lanes"},
+	{"says of no look that it did not see all", "Since"},
+	{"does not remember what it saw", "Since"},
+	{"shows all lanes as new", "Since"},
 	{"records empty claims", "Claim"},
 	{"fetches in its own order", "Claim"},
 

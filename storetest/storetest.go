@@ -110,7 +110,7 @@ type Preparer interface {
 func Run(t *testing.T, h Harness) {
 	for _, g := range []group{
 		{"Enqueue", enqueueTests}, {"Tx", txTests}, {"Keys", keysTests}, {"Correlation", correlationTests}, {"Beside", besideTests},
-		{"Look", lookTests}, {"Claim", claimTests}, {"Lanes", claimLanesTests}, {"Late", lateTests},
+		{"Look", lookTests}, {"Since", lookSinceTests}, {"Claim", claimTests}, {"Lanes", claimLanesTests}, {"Late", lateTests},
 		{"Finish", finishTests}, {"Record", recordTests}, {"Poison", poisonTests}, {"Successor", successorTests},
 		{"Losses", lossesTests}, {"Expiry", expiryTests}, {"Faulty", faultyTests}, {"Undecided", undecidedTests}, {"Complete", completeTests},
 		{"Now", nowTests}, {"Cancel", cancelTests}, {"Await", awaitTests}, {"CancelClaimed", cancelClaimedTests}, {"CancelRace", cancelRaceTests},

@@ -24,10 +24,10 @@ var successorTests = []test{
 			w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: part}, first)
 			want := store.LaneOf(queue, 3, part, "k")
 			seen := t.look(store.LaneHints{})
-			s := (store.LaneHead{Lane: want.ID, Queue: queue, Priority: 3, Kind: "k"})
+			s := (store.LaneHead{Lane: want.ID, Queue: queue, Priority: 3, Kind: "k", First: seen[want.ID].First})
 			expect(t, len(seen) == 1 && seen[want.ID] == s, "a look sees %v, want %v", seen, s)
 			again := w.Claim(want.ID, 10)
-			need(t, len(again) == 1 && again[0].ID == id && again[0].Pos > first.Pos,
+			need(t, len(again) == 1 && again[0].ID == id && again[0].Pos > first.Pos && again[0].Pos == s.First,
 				"the %s lane gave %v, want job %d at a new position", part, positions(again), id)
 			w.Complete(again[0])
 			t.state(id, stint.Completed)

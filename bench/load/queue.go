@@ -37,7 +37,7 @@ type Options struct {
 	// Plain says that jobs have no arguments, and so no numbers.
 	Plain bool
 
-	Lanes int // over how many queues plain jobs are spread: 1, the default one
+	Lanes int // over how many queues jobs are spread: 1, which is To
 }
 
 // Queue is stint in a contest with other queues.
@@ -58,12 +58,18 @@ func New(store store.Store, o Options, closeStore func() error) *Queue {
 	if o.Plain {
 		q.plain = slices.Repeat([]stint.NewJob{plain.Job(nil)}, MostPlain)
 		for i := range q.plain {
-			if o.Lanes > 1 {
-				q.plain[i].Queue = fmt.Sprintf("lane-%d", i%o.Lanes)
-			}
+			q.plain[i].Queue = q.queueOf(i)
 		}
 	}
 	return q
+}
+
+// queueOf is the queue of a job.
+func (q *Queue) queueOf(n int) string {
+	if q.o.Lanes > 1 {
+		return fmt.Sprintf("lane-%d", n%q.o.Lanes)
+	}
+	return q.o.To
 }
 
 // MostPlain is how many plain jobs can be enqueued at once.
@@ -110,7 +116,7 @@ func (q *Queue) jobs(first, n int) ([]stint.NewJob, error) {
 		if err != nil {
 			return nil, err
 		}
-		job.Queue = q.o.To
+		job.Queue = q.queueOf(first + i)
 		jobs[i] = job
 	}
 	return jobs, nil
@@ -122,7 +128,7 @@ func (q *Queue) EnqueueAt(ctx context.Context, number int, due time.Time) error 
 	if err != nil {
 		return err
 	}
-	job.RunAt = due
+	job.Queue, job.RunAt = q.queueOf(number), due
 	_, err = q.client.Enqueue(ctx, job)
 	return err
 }

@@ -81,7 +81,7 @@ $$;
 -- Whether a lane has something to claim, with its first entry's traits. No row
 -- when it has not; settle when finding that out meant stepping over much.
 create function stint.sight(p_lane bigint)
-returns table (lane bigint, queue text, priority smallint, kind text, settle boolean)
+returns table (lane bigint, queue text, priority smallint, kind text, first bigint, settle boolean)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off
 as $$
@@ -91,13 +91,13 @@ declare
 begin
   f := stint.frontier(p_lane);
   return query
-    select e.lane, e.queue::text, e.priority::smallint, e.kind::text, false from stint.entries e
+    select e.lane, e.queue::text, e.priority::smallint, e.kind::text, e.pos, false from stint.entries e
     where e.lane = p_lane and (e.xid, e.pos) > (f.xid, f.pos)
     order by e.xid, e.pos limit 1;
   if found then return; end if;
   if f.pending_xid is not null then
     return query
-      select e.lane, e.queue::text, e.priority::smallint, e.kind::text, false
+      select e.lane, e.queue::text, e.priority::smallint, e.kind::text, e.pos, false
       from unnest(f.pending_xid, f.pending_pos) as p(xid, pos)
       cross join lateral (
         select * from stint.entries l
@@ -108,32 +108,32 @@ begin
     if found then return; end if;
   end if;
   if stint.steps() - began > 100 then
-    return query select p_lane, null::text, null::smallint, null::text, true;
+    return query select p_lane, null::text, null::smallint, null::text, null::bigint, true;
   end if;
 end
 $$;
 
 -- The lanes that have something to claim. Known lanes come sorted, with those
--- that the caller does not want marked foreign; lanes between them are found
--- by stepping through the index. Fifty at a time are asked for in one statement: one
--- for each costs eight times as much. What that leaves open, sight answers: lanes with
--- entries that may have become visible late, and those of fifty of which some had to
--- step over much.
-create function stint.look(p_lanes bigint[], p_foreign boolean[])
-returns table (lane bigint, queue text, priority smallint, kind text, settle boolean)
+-- that the caller does not want marked foreign; lanes between them, and between two
+-- others, are found by stepping through the index. Fifty at a time are asked for in one
+-- statement: one for each costs eight times as much. What that leaves open, sight
+-- answers: lanes with entries that may have become visible late, and those of fifty of
+-- which some had to step over much.
+create function stint.look(p_lanes bigint[], p_foreign boolean[], p_from bigint default -1, p_upto bigint default 9223372036854775807)
+returns table (lane bigint, queue text, priority smallint, kind text, first bigint, settle boolean)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off
 as $$
 declare
-  bounds bigint[] := -1::bigint || p_lanes || 9223372036854775807;
-  prev   bigint;
+  bounds bigint[] := p_from || p_lanes || p_upto;
+  found_ bigint[];
   began  bigint;
   r      record;
 begin
   for i in 1 .. cardinality(p_lanes) + 1 by 50 loop
     began := stint.steps();
     for r in
-      select k.prev, k.upto, g.lane as between_, f.listed, e.*
+      select k.prev, k.upto, g.lane is not null as between_, f.listed, e.*
       from unnest(bounds[i : i+49], bounds[i+1 : i+50], p_foreign[i : i+49]) as k(prev, upto, away)
       left join lateral (
         select l.lane from stint.entries l
@@ -144,20 +144,26 @@ begin
         from stint.claims c where c.lane = k.upto and not k.away
         order by c.lane desc, c.n desc limit 1) f on true
       left join lateral (
-        select l.lane, l.queue, l.priority, l.kind from stint.entries l
+        select l.lane, l.queue, l.priority, l.kind, l.pos from stint.entries l
         where l.lane = k.upto and not k.away and (l.xid, l.pos) > (coalesce(f.xid, '0'), coalesce(f.pos, 0))
         order by l.xid, l.pos limit 1) e on true
       where g.lane is not null or e.lane is not null or f.listed is not null
     loop
-      prev := r.between_;
-      while prev is not null loop
-        return query select * from stint.sight(prev);
-        select l.lane into prev from stint.entries l
-          where l.lane > prev and l.lane < r.upto
-          order by l.lane, l.xid, l.pos limit 1;
+      while r.between_ loop
+        with recursive step as (
+          select r.prev as lane, 0 as n
+          union all
+          select (select l.lane from stint.entries l
+                  where l.lane > step.lane and l.lane < r.upto
+                  order by l.lane, l.xid, l.pos limit 1), step.n + 1
+          from step where step.lane is not null and step.n < 50)
+        select array_agg(step.lane) into found_ from step where step.lane is not null and step.n > 0;
+        exit when found_ is null;
+        return query select * from stint.look(found_, array_fill(false, array[cardinality(found_)]), r.prev, found_[cardinality(found_)] + 1);
+        r.prev := found_[cardinality(found_)];
       end loop;
       if r.lane is not null then
-        lane := r.lane; queue := r.queue; priority := r.priority; kind := r.kind; settle := false;
+        lane := r.lane; queue := r.queue; priority := r.priority; kind := r.kind; first := r.pos; settle := false;
         return next;
       elsif r.listed is not null then
         return query select * from stint.sight(r.upto) s where not s.settle;
@@ -169,6 +175,57 @@ begin
         where not k.away and s.settle;
     end if;
   end loop;
+end
+$$;
+
+-- The next mark, and the lanes that have something to claim among those of entries that
+-- were not visible when the last mark was made. Entries behind it are read again, as
+-- far as transactions that were in progress then are likely to have drawn their
+-- positions. A lane's first entry tells its traits, as in a look. "every" says that
+-- more was appended than is read, or that there was no mark.
+create function stint.look_since(p_pos bigint, p_seen pg_snapshot)
+returns table (pos bigint, seen pg_snapshot, every boolean, lane bigint, queue text, priority smallint, kind text, first bigint)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off
+as $$
+declare
+  began bigint := stint.steps();
+  n     bigint;
+  lanes bigint[];
+begin
+  if p_pos is not null then
+    select count(*), max(e.pos), array_agg(distinct e.lane) filter (where e.lane >= 0 and not pg_visible_in_snapshot(e.xid, p_seen))
+      into n, pos, lanes
+      from (select l.pos, l.lane, l.xid from stint.entries l
+            where l.pos > p_pos - 500
+            order by l.pos limit 1500) e;
+  end if;
+  every := p_pos is null or n = 1500;
+  if every then
+    select coalesce(max(l.pos), 0) into pos from stint.entries l;
+    lanes := null;
+  elsif stint.steps() - began > 1500 then
+    -- Rows of a transaction in progress, or one that rolled back: not again.
+    pos := pg_sequence_last_value('stint.positions'::regclass);
+  end if;
+  pos := greatest(pos, p_pos); seen := pg_current_snapshot();
+  return next;
+  return query
+    select null::bigint, null::pg_snapshot, null::boolean, s.*
+    from unnest(lanes) as k(lane)
+    left join lateral (
+      select c.xid, c.pos, coalesce(c.pending_n, cardinality(c.pending_xid)) as listed
+      from stint.claims c where c.lane = k.lane
+      order by c.lane desc, c.n desc limit 1) f on true
+    left join lateral (
+      select l.lane, l.queue, l.priority, l.kind, l.pos from stint.entries l
+      where l.lane = k.lane and (l.xid, l.pos) > (coalesce(f.xid, '0'), coalesce(f.pos, 0))
+      order by l.xid, l.pos limit 1) e on true
+    cross join lateral (
+      select e.lane, e.queue::text, e.priority::smallint, e.kind::text, e.pos where e.lane is not null
+      union all
+      select t.lane, t.queue, t.priority, t.kind, t.first from stint.sight(k.lane) t
+      where e.lane is null and f.listed is not null and not t.settle) s;
 end
 $$;
 

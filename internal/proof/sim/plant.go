@@ -330,10 +330,20 @@ func (s *planted) Paused(ctx context.Context) ([]string, error) {
 
 func (s *planted) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
 	sights, err := s.ground.Look(ctx, known)
+	s.unpause(sights)
+	return sights, err
+}
+
+func (s *planted) LookSince(ctx context.Context, since store.Mark) (store.Appended, error) {
+	a, err := s.ground.LookSince(ctx, since)
+	s.unpause(a.Heads)
+	return a, err
+}
+
+func (s *planted) unpause(sights []store.LaneHead) {
 	for i := range sights {
 		sights[i].Paused = sights[i].Paused && s.bug != bugHushed && s.bug != bugHeedless
 	}
-	return sights, err
 }
 
 func (s *planted) EnqueueClaimed(ctx context.Context, job stint.NewJob, req store.ClaimRequest) (store.Claim, error) {

@@ -60,6 +60,10 @@ func (p *process) Look(ctx context.Context, known store.LaneHints) ([]store.Lane
 	return ask(ctx, p, opLook, func(ctx context.Context) ([]store.LaneHead, error) { return p.store.Look(ctx, known) })
 }
 
+func (p *process) LookSince(ctx context.Context, since store.Mark) (store.Appended, error) {
+	return ask(ctx, p, opLook, func(ctx context.Context) (store.Appended, error) { return p.store.LookSince(ctx, since) })
+}
+
 func (p *process) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
 	r, f, err := call(ctx, p, opClaim, func(ctx context.Context) (reading[store.Claim], error) {
 		after := p.w.tick()
