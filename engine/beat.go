@@ -164,6 +164,9 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 		s.drain()
 	}
 	before := s.inflight.snapshot()
+	if before.from > before.last { // no claim that was not compared
+		return nil
+	}
 	claims, err := s.store.Held(limit, s.token, before.from, before.known...)
 	if err != nil {
 		s.trouble(ctx, "compare what the engine holds", err)

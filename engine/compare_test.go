@@ -76,7 +76,10 @@ func TestAClaimIsComparedWithTheStoreOnce(t *testing.T) {
 		for range n {
 			until(t, s, enqueue(t, s, "quick", `{}`), stint.Completed)
 		}
-		eventually(t, "it asks about its newest claims only", func() bool { return f.from.Load() > n })
+		eventually(t, "it asks about its newest claims only", func() bool {
+			until(t, s, enqueue(t, s, "quick", `{}`), stint.Completed)
+			return f.from.Load() > n
+		})
 		if low := f.lowest.Load(); low > n {
 			t.Errorf("it promised that nothing below %d is open", low)
 		}

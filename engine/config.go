@@ -95,8 +95,8 @@ type Config struct {
 
 	// LeaseWait is how long an engine waits before it asks again for a lease that another engine
 	// holds; each wait is shorter by up to a third, at random. After a notification it asks after a
-	// third of LeaseWait, because the lease may have been given back. The default is a fifth of
-	// LeaseFor.
+	// third of LeaseWait, because the lease may have been given back. Where more than ten engines
+	// work on the same queues, each waits longer, as with Poll. The default is a fifth of LeaseFor.
 	LeaseWait time.Duration
 
 	// LeaseWaitMax lets that wait grow: it doubles each time, up to this. By default it does not

@@ -65,7 +65,7 @@ func (s *session) fire(ctx context.Context) {
 		if len(fired.Jobs) > 0 {
 			s.wakeups[work].notify()
 		}
-		next := scheduleEvery
+		next := s.shared(scheduleEvery)
 		switch {
 		case fired.Next > 0:
 			next = min(next, fired.Next)

@@ -156,7 +156,7 @@ func (s *session) watchPauses(ctx context.Context) {
 			s.wakeups[work].notify()
 		}
 		sleep(ctx, pauseSpacing)
-		return pause{next: s.config.TimeToLive / 4}, nil
+		return pause{next: s.shared(s.config.TimeToLive / 4)}, nil
 	})
 }
 

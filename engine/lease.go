@@ -71,12 +71,12 @@ func (c *leaseLoop) run(ctx context.Context) {
 }
 
 // wait waits before it asks again, up to a third less than is set, so that engines which started
-// together do not all ask at once. A notification may mean that the lease is free, but every
+// together do not all ask at once, and longer in a large fleet. A notification may mean that the lease is free, but every
 // enqueue sends one.
 func (c *leaseLoop) wait(ctx context.Context) {
 	c.next = min(max(2*c.next, c.config.LeaseWait), c.config.LeaseWaitMax)
 	sleep(ctx, c.next/3)
-	c.free.wait(ctx, c.next/3+rand.N(c.next/3))
+	c.free.wait(ctx, c.shared(c.next/3+rand.N(c.next/3)))
 }
 
 func (c *leaseLoop) acquire(ctx context.Context, patience time.Duration) (store.Lease, error) {

@@ -267,10 +267,10 @@ const longestRollUp = 5 * time.Minute
 
 // rollUpStats keeps what has to be read for statistics small.
 func (s *session) rollUpStats(ctx context.Context) {
-	every(ctx, spread(rollUpEvery), func() {
+	for sleep(ctx, spread(s.shared(rollUpEvery))) {
 		for s.sumUp(ctx) && ctx.Err() == nil {
 		}
-	})
+	}
 }
 
 // sumUp does one step of that, and reports whether there is more to do.
