@@ -79,6 +79,10 @@ func (s *session) claim(ctx context.Context) {
 			recent, notified = first, false
 			continue
 		}
+		if view.behind {
+			view.lose() // there may be work that no look has shown, for queues that are not full
+			continue
+		}
 		// There is work only for queues that are full.
 		s.meters.noRoom()
 		if len(s.pools.all) == 1 {

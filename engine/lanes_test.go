@@ -284,3 +284,44 @@ func TestAmongManyLanesWorkOfAFullQueueWaitsForItsSlots(t *testing.T) {
 		}
 	})
 }
+
+// dear is a store at which a look at all lanes takes long, once it does.
+type dear struct {
+	*drowsy
+	slow atomic.Bool
+}
+
+func (d *dear) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
+	heads, err := d.drowsy.Look(ctx, known)
+	if d.slow.Load() {
+		time.Sleep(20 * time.Millisecond)
+	}
+	return heads, err
+}
+
+// The first look at what is new says only that all lanes have to be looked at.
+func TestWhereLooksBecomeDearAQueueThatIsFullHoldsUpNoOther(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		d, release := &dear{drowsy: newDrowsy(s)}, make(chan struct{})
+		mux := stint.NewMux()
+		handle(mux, "stuck", func(context.Context, *stint.Job) error { <-release; return nil })
+		handle(mux, "quick", func(context.Context, *stint.Job) error { return nil })
+		fill(t, s, "stuck", 50, "slow")
+		stop := start(t, d, mux, engine.Config{QueueSlots: map[string]int{"slow": 2, "fast": 1}, Poll: time.Hour})
+		time.Sleep(time.Second)
+		d.slow.Store(true)
+		d.bell <- struct{}{}
+		time.Sleep(10 * time.Millisecond) // in the middle of a look
+		id := enqueue(t, s, "quick", `{}`, stint.Queue("fast"))
+		d.bell <- struct{}{}
+		time.Sleep(time.Second)
+		if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Completed {
+			t.Errorf("a second after it was enqueued the job is %s, %v", job.State, err)
+		}
+		close(release)
+		time.Sleep(time.Second)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
