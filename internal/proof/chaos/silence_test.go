@@ -123,6 +123,7 @@ func TestAConnectionThatGoesSilentUnderACallHoldsUpAnEngineForAWhileOnly(t *test
 			silent := proxy.Once(1, func(m chaos.Message) bool { return m.Type == 'B' && strings.Contains(m.SQL, text) },
 				func() chaos.Fate { return chaos.Hold(time.Minute) })
 			w.enqueue("before", 0, 10, quick)
+			w.enqueue("long", 0, 1, func(int) chaos.Args { return chaos.Args{Work: 1500} }) // a beat finds it running
 			within(t, 10*time.Second, "the call is made", silent)
 			doomed := w.Start(chaos.Worker{Name: "doomed", DB: w.url, Slots: 1, TimeToLive: ttl})
 			w.Await("doomed", event.EventJoined, 1, time.Minute)
