@@ -102,7 +102,7 @@ func Open(ctx context.Context, url string, config ...Config) (*Store, error) {
 		return nil, fmt.Errorf("the database URL: %w", err)
 	}
 	if !strings.Contains(url, "pool_max_conn_idle_time") {
-		pc.MaxConnIdleTime, pc.HealthCheckPeriod = idleConns, idleConns
+		pc.MaxConnIdleTime, pc.HealthCheckPeriod = idleConns, min(pc.HealthCheckPeriod, idleConns)
 	}
 	params := pc.ConnConfig.RuntimeParams
 	params["application_name"] = cmp.Or(params["application_name"], "stint")
