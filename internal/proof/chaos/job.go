@@ -36,11 +36,14 @@ type Args struct {
 	Poison string `json:"poison,omitempty"` // one of Deadly or Harmful; of the deadly one with Vitals lives on
 	Tx     bool   `json:"tx,omitempty"`     // leave an effect in a transaction that completes the job
 	Open   int    `json:"open,omitempty"`   // milliseconds for which that transaction stays open
-	Hang   string `json:"hang,omitempty"`   // on the worker of this name: go on until cancelled or let go
+	Hang   string `json:"hang,omitempty"`   // on the worker of this name, or Anywhere: go on until cancelled or let go
 	Deaf   string `json:"deaf,omitempty"`   // on the worker of this name: go on, cancelled or not
 	Grant  int    `json:"grant,omitempty"`  // attempts that its policy grants, where that is another one; negative: nobody knows
 	Lock   bool   `json:"lock,omitempty"`   // let nobody else run it before this process is gone
 }
+
+// Anywhere stands for the name of each worker, in Args.Hang.
+const Anywhere = "*"
 
 // retries is the policy of the workload: more than any job is told to fail.
 const retries = 8
@@ -127,10 +130,10 @@ func (w *Worker) handler(history *check.Writer, g *Ground, engines *sync.Map) st
 // busy does a job's work, or returns why that was cancelled.
 func (w *Worker) busy(ctx context.Context, args *Args) error {
 	work := time.Duration(args.Work)*time.Millisecond + w.Drag
-	switch w.Name {
-	case args.Deaf:
+	switch {
+	case args.Deaf == w.Name:
 		time.Sleep(Forever)
-	case args.Hang:
+	case args.Hang == w.Name, args.Hang == Anywhere:
 		work = 20 * time.Millisecond
 		for _, err := os.Stat(w.path(letGo)); err != nil && ctx.Err() == nil; _, err = os.Stat(w.path(letGo)) {
 			time.Sleep(work)
