@@ -258,7 +258,8 @@ func (s *session) performInline(t *task) *task {
 }
 
 // RunReady performs what is ready for the engine's kinds and queues, in this process, one job after
-// the other, until nothing is left. It is for tests, and for programs that are started when there
+// the other, until nothing is left. A handler of batches gets those that follow each other, without
+// a wait for more. It is for tests, and for programs that are started when there
 // may be work. It returns how many jobs it performed.
 //
 // The order is an engine's: by priority, and within a lane as the jobs became ready. Jobs that
