@@ -95,7 +95,7 @@ const storeSQL = `body as (
   insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation, start_by)
   select id, created, case when due is null then lane else -1 end, queue, priority, kind, args::jsonb, due, known, retry,
          timeout, tags::text[], urn, source, metadata::jsonb, max_losses, correlation,
-         coalesce(start_by, coalesce(due, created) + start_within * interval '1 microsecond')
+         case when start_by is not null then stint.start_by(start_by, due) else coalesce(due, created) + start_within * interval '1 microsecond' end
   from job order by i
 ), wait as (
   insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)

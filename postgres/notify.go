@@ -73,7 +73,7 @@ const notifyTimeout = 5 * time.Second
 
 // askPause is the time between two questions whether an engine sleeps, when none
 // did: to ask without a break takes a fifth of the rate of single enqueues.
-const askPause = time.Millisecond
+const askPause = 5 * time.Millisecond
 
 // run notifies until nothing is owed.
 func (n *notifier) run() {

@@ -248,3 +248,29 @@ func TestANotificationTellsWhatItIsAbout(t *testing.T) {
 		}
 	}
 }
+
+// Who passes work on wakes nobody where nobody sleeps: notifications take a lock of the whole cluster.
+func TestWorkIsPassedOnToThoseThatSleep(t *testing.T) {
+	s := newStore(t)
+	w := storetest.Join(t, s, "k")
+	heard := make(chan store.News, 1000)
+	ctx, stop := context.WithCancel(t.Context())
+	var listener sync.WaitGroup
+	listener.Go(func() {
+		if err := s.Listen(ctx, func(news store.News) { heard <- news }); err != nil {
+			t.Error(err)
+		}
+	})
+	defer func() { stop(); listener.Wait() }()
+	<-heard
+	for _, asleep := range []bool{false, true, false} {
+		must(t, s.Asleep(ctx, w.Info.Token, asleep))
+		must(t, s.Ring(ctx))
+		exec(t, s, s.sql.notify)
+		if news := <-heard; asleep != (news == store.News{Ready: true}) {
+			t.Errorf("asleep %v: it hears %+v", asleep, news)
+		} else if asleep {
+			<-heard
+		}
+	}
+}
