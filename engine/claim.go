@@ -85,6 +85,7 @@ func (s *session) claim(ctx context.Context) {
 		}
 		// There is work only for queues that are full.
 		s.meters.noRoom()
+		s.passOn()
 		if len(s.pools.all) == 1 {
 			s.capacity.wait(ctx, time.Second)
 			continue
@@ -178,6 +179,11 @@ func (s *session) claimLanes(lanes []target, room int, wait bool) (took, error) 
 	waiting := s.pools.waiting()
 	s.primed = s.primed || waiting > 0
 	s.meters.afterClaim(entries, waiting, entries == room)
+	if got.entries == room {
+		s.passOn()
+	} else {
+		s.drawn.Store(false)
+	}
 	return got, nil
 }
 

@@ -408,7 +408,7 @@ func (l *longLook) FireSchedules(ctx context.Context, f store.FireRequest, plan 
 	return l.Scheduler.FireSchedules(ctx, f, plan)
 }
 
-func (l *longLook) Listen(ctx context.Context, ring func()) error {
+func (l *longLook) Listen(ctx context.Context, ring func(store.News)) error {
 	return l.Store.(store.Listener).Listen(ctx, ring)
 }
 

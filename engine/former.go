@@ -20,11 +20,11 @@ import (
 type remains struct {
 	mu    sync.Mutex
 	ended map[store.Position]*task // with an outcome from before the fence
-	cut   map[store.Position]bool  // began, and had no outcome when the fence came
+	began map[store.Position]bool  // of those without one that came to a slot or were to, whether they began
 }
 
 func newRemains() *remains {
-	return &remains{ended: map[store.Position]*task{}, cut: map[store.Position]bool{}}
+	return &remains{ended: map[store.Position]*task{}, began: map[store.Position]bool{}}
 }
 
 // note keeps what is known of a task whose outcome will not be recorded by the session. One that
@@ -37,8 +37,8 @@ func (r *remains) note(t *task) {
 	case t.tx == txCompleted:
 	case t.inline == nil && !t.drop:
 		r.ended[t.entry.Pos] = t
-	case !t.done.Started.IsZero():
-		r.cut[t.entry.Pos] = true
+	default:
+		r.began[t.entry.Pos] = !t.done.Started.IsZero()
 	}
 }
 
@@ -51,7 +51,8 @@ type settlement struct {
 }
 
 // judge says how an unfinished entry ended. What was cut short is lost, and charged: the job itself
-// may be what keeps its engine from beating, each time.
+// may be what keeps its engine from beating, each time. Of what the session does not know any more
+// it may have recorded the outcome, and the server have lost it.
 func (o *settlement) judge(e *store.Entry, begun bool, now time.Time) store.Completion {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -59,8 +60,12 @@ func (o *settlement) judge(e *store.Entry, begun bool, now time.Time) store.Comp
 		o.ended[e.Pos] = t
 		return t.done
 	}
-	if !begun && !o.cut[e.Pos] {
+	switch began, known := o.began[e.Pos]; {
+	case begun || began:
+	case known:
 		return store.Conclude(e, returnedUnstarted, now, 0)
+	default:
+		return store.Conclude(e, crashScene{}.judge(e, false), now, 0)
 	}
 	x := store.Conclude(e, store.Result{Outcome: stint.OutcomeLost, Err: retry.ErrLost, Part: store.PartFront, Suspect: suspectAnnounced}, now, random01())
 	o.lost[e.Pos] = &hookRun{job: e.Job, done: x}

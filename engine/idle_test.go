@@ -18,25 +18,34 @@ import (
 // drowsy is a store that rings for nobody who did not say that he sleeps.
 type drowsy struct {
 	*sqlite.Store
-	bell chan struct{}
+	bell  chan struct{}
+	draws chan store.News // as bell, of jobs that are ready
+	rung  atomic.Int32    // calls of Ring
 
 	mu     sync.Mutex
 	before func() // what happens before it hears that somebody sleeps
 	said   []bool
 }
 
-func newDrowsy(s *sqlite.Store) *drowsy { return &drowsy{Store: s, bell: make(chan struct{})} }
+func newDrowsy(s *sqlite.Store) *drowsy {
+	return &drowsy{Store: s, bell: make(chan struct{}), draws: make(chan store.News)}
+}
 
-func (d *drowsy) Listen(ctx context.Context, ring func()) error {
+func (d *drowsy) Listen(ctx context.Context, ring func(store.News)) error {
+	ring(store.News{})
 	for {
-		ring()
 		select {
 		case <-d.bell:
+			ring(store.News{})
+		case news := <-d.draws:
+			ring(news)
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
+
+func (d *drowsy) Ring(context.Context) error { d.rung.Add(1); return nil }
 
 func (d *drowsy) Asleep(_ context.Context, _ store.EngineID, asleep bool) error {
 	d.mu.Lock()
@@ -170,9 +179,9 @@ type breaking struct {
 	began atomic.Int32
 }
 
-func (b *breaking) Listen(ctx context.Context, ring func()) error {
+func (b *breaking) Listen(ctx context.Context, ring func(store.News)) error {
 	b.began.Add(1)
-	ring()
+	ring(store.News{})
 	doze(ctx, b.after)
 	return errors.New("the connection is gone")
 }

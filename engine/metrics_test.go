@@ -52,7 +52,7 @@ func (p *provoking) WriteMetrics(ctx context.Context, m report.Metrics) error {
 	return p.Store.WriteMetrics(ctx, m)
 }
 
-func (p *provoking) Listen(ctx context.Context, ring func()) error {
+func (p *provoking) Listen(ctx context.Context, ring func(store.News)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {

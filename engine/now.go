@@ -98,6 +98,7 @@ func (s *session) serveTemporary() (leave func() error) {
 	signals, endSignals := context.WithCancel(context.WithoutCancel(s.work))
 	var side, stages sync.WaitGroup
 	side.Go(func() { s.beats(signals) })
+	side.Go(func() { s.watchFence(signals) })
 	side.Go(func() { s.watchCancellations(signals) })
 	stages.Go(func() { s.finish(s.ended) })
 	s.inlineRuns.enter(s.stopping)

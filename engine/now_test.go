@@ -17,6 +17,7 @@ import (
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
 )
 
@@ -540,6 +541,31 @@ func TestAProcessThatFreezesInTheMiddleIsBuriedAndItsJobRunsElsewhereCharged(t *
 		}
 		if job := info(t, s, id); len(job.Attempts) != 2 {
 			t.Errorf("it was recorded all the same: %+v", job.Attempts)
+		}
+	})
+}
+
+// A call joins the roster for itself, and is buried like any engine. So it must give up like one.
+func TestWhatIsRunNowIsCancelledBeforeOthersTakeItOver(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		f := &stiff{anyStore: s, ClaimedEnqueuer: s, thaw: make(chan struct{})}
+		time.AfterFunc(time.Minute, func() { close(f.thaw) })
+		var took time.Duration
+		var why error
+		mux := stint.NewMux()
+		handle(mux, "work", func(ctx context.Context, _ *stint.Job) error {
+			f.froze.Store(true) // no beat is answered any more
+			began := time.Now()
+			<-ctx.Done()
+			took, why = time.Since(began), context.Cause(ctx)
+			return why
+		})
+		const ttl = 8 * time.Second
+		if _, err := newEngine(t, f, mux, engine.Config{TimeToLive: ttl}).RunNow(t.Context(), newJob("work", `{}`)); !errors.Is(err, store.ErrBuried) {
+			t.Errorf("the caller is told %v, want ErrBuried", err)
+		}
+		if took > ttl*3/4 || !errors.Is(why, stint.ErrFenced) {
+			t.Errorf("it was cancelled after %v, because: %v; want ErrFenced within %v", took, why, ttl*3/4)
 		}
 	})
 }

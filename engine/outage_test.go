@@ -3,7 +3,9 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -187,6 +189,51 @@ func TestAHandlerThatRunsForAWhileIsAnnounced(t *testing.T) {
 		roster, err := s.Engines(t.Context())
 		if err != nil || len(roster) != 1 || len(roster[0].Running) != 1 {
 			t.Errorf("the roster says %+v, %v", roster, err)
+		}
+		stop()
+		if err := wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// amnesic is a store that acknowledges outcomes and loses them, as a server does that fails over
+// to a standby which lagged.
+type amnesic struct {
+	*unreachable
+	loses atomic.Bool
+}
+
+func (f *amnesic) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+	if f.loses.Load() {
+		return len(done), nil
+	}
+	return f.unreachable.Finish(ctx, engine, claims, done)
+}
+
+func TestOfAnOutcomeThatTheServerLostNobodySaysThatItNeverBegan(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		f := &amnesic{unreachable: &unreachable{&ailing{anyStore: s}}}
+		f.loses.Store(true)
+		var mayHaveRun []bool
+		mux := stint.NewMux()
+		handle(mux, "work", func(_ context.Context, job *stint.Job) error {
+			mayHaveRun = append(mayHaveRun, job.MayHaveRun)
+			return nil
+		})
+		id := enqueue(t, s, "work", `{}`)
+		stop, wait := running(t, newEngine(t, f, mux, engine.Config{Slots: 1}))
+		time.Sleep(time.Second)
+		f.loses.Store(false)
+		f.all.Store(&away)
+		time.Sleep(10 * time.Second)
+		f.all.Store(nil)
+		job := untilHere(t, s, id)
+		if len(job.Attempts) != 2 || job.Attempts[0].Outcome != stint.OutcomeReturned || job.Attempts[0].Reason != retry.ReasonMayHaveBegun {
+			t.Errorf("the attempts are %+v", job.Attempts)
+		}
+		if !slices.Equal(mayHaveRun, []bool{false, true}) {
+			t.Errorf("whether it may have run before it is told %v", mayHaveRun)
 		}
 		stop()
 		if err := wait(); err != nil {

@@ -38,11 +38,13 @@ type session struct {
 
 	endTold atomic.Bool // whether it was told that the session is fenced, or leaves
 
-	wakeups      wakeups          // what the store notifies of
-	capacity     *wakeup          // a slot came free
-	listening    atomic.Bool      // the store notifies
-	peers        atomic.Int64     // engines of the same queues, as the last look at the roster had them
-	beatRequests chan chan<- bool // from goroutines that wait for the next beat
+	wakeups      wakeups                          // what the store notifies of
+	capacity     *wakeup                          // a slot came free
+	listening    atomic.Bool                      // the store notifies
+	drawn        atomic.Bool                      // notified of work as one of a few
+	tooMuch      atomic.Bool                      // which was too much for this engine
+	peers        atomic.Pointer[[]store.EngineID] // engines of the same queues, as the last look at the roster had them
+	beatRequests chan chan<- bool                 // from goroutines that wait for the next beat
 
 	retention  *retention   // how far retention has come, once this session had its lease
 	fenceAt    atomic.Int64 // when the engine fences itself unless a beat arrives, in nanoseconds after beat
@@ -127,7 +129,7 @@ func (s *session) run(ctx context.Context) error {
 	defer stopClaiming()
 	var side, leads sync.WaitGroup
 	for _, loop := range []func(context.Context){
-		s.beats, s.watchFence, s.listen, s.promote, s.watch, s.watchCancellations, s.decide, s.watchPauses, s.fire, s.rollUpStats, s.watchUnresponsive, s.announceLong,
+		s.beats, s.watchFence, s.listen, s.promote, s.watch, s.watchCancellations, s.decide, s.watchPauses, s.fire, s.rollUpStats, s.watchUnresponsive, s.announceLong, s.shareWork,
 	} {
 		side.Go(func() { loop(signals) })
 	}

@@ -428,12 +428,12 @@ func TestABatchOfUnknownFateIsRepeatedUntilItIsKnown(t *testing.T) {
 // there is nothing, and the engine does not sleep yet.
 type between struct {
 	bare
-	ring chan func()
+	ring chan func(store.News)
 	then atomic.Pointer[func()]
 }
 
-func (b *between) Listen(ctx context.Context, ring func()) error {
-	ring()
+func (b *between) Listen(ctx context.Context, ring func(store.News)) error {
+	ring(store.News{})
 	b.ring <- ring
 	<-ctx.Done()
 	return nil
@@ -451,16 +451,16 @@ func TestARingBetweenALookAndTheSleepIsNotLost(t *testing.T) {
 	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 		mux := stint.NewMux()
 		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
-		b := &between{bare: bare{s, s}, ring: make(chan func(), 1)}
+		b := &between{bare: bare{s, s}, ring: make(chan func(store.News), 1)}
 		stop := start(t, b, mux, engine.Config{Poll: 30 * time.Minute})
 		passes(5 * time.Second)
 		ring := <-b.ring
 		var id stint.ID
 		b.then.Store(new(func() {
 			id = enqueue(t, s, "work", `{}`)
-			ring()
+			ring(store.News{})
 		}))
-		ring()
+		ring(store.News{})
 		passes(time.Second)
 		isNow(t, s, id, stint.Completed)
 		if err := stop(); err != nil {

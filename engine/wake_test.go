@@ -105,3 +105,75 @@ func TestABulkEnqueueWakesAsManyEnginesAsItHasWorkFor(t *testing.T) {
 		})
 	})
 }
+
+// Which of a fleet an enqueue wakes is drawn by a number, which all engines hear. Those that are woken
+// in vain, or have their hands full, wake the others.
+func TestAnEnqueueWakesTwoOfAnIdleFleet(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		const engines = 20
+		var fleet []*counted
+		release := make(chan struct{})
+		for range engines {
+			c := &counted{drowsy: newDrowsy(s)}
+			mux := stint.NewMux()
+			handle(mux, "quick", func(context.Context, *stint.Job) error { return nil })
+			handle(mux, "long", func(context.Context, *stint.Job) error { <-release; return nil })
+			start(t, c, mux, engine.Config{Poll: 10 * time.Minute, Slots: 2})
+			fleet = append(fleet, c)
+		}
+		time.Sleep(20 * time.Second) // they know each other, and sleep
+		lot := uint64(0)
+		// notify has all hear of jobs that are ready, and returns how many engines asked for them, and
+		// how many said that it is too much for them.
+		notify := func() (woken, rung int) {
+			lot++
+			was := make([]int32, 2*engines)
+			for i, c := range fleet {
+				was[2*i], was[2*i+1] = c.looks.Load()+c.claims.Load(), c.rung.Load()
+			}
+			for _, c := range fleet {
+				c.draws <- store.News{Ready: true, Lot: lot}
+			}
+			time.Sleep(100 * time.Millisecond)
+			for i, c := range fleet {
+				woken += min(1, int(c.looks.Load()+c.claims.Load()-was[2*i]))
+				rung += int(c.rung.Load() - was[2*i+1])
+			}
+			return woken, rung
+		}
+		who := map[int]bool{}
+		for range 20 {
+			id := enqueue(t, s, "quick", `{}`)
+			if woken, rung := notify(); woken != 2 || rung != 0 {
+				t.Errorf("one job woke %d engines, and %d woke others", woken, rung)
+			}
+			job, err := s.Job(t.Context(), id)
+			if err != nil || job.State != stint.Completed {
+				t.Fatalf("it is %v, error %v", job, err)
+			}
+			for i, c := range fleet {
+				if c.positions.Load() > 0 {
+					who[i] = true
+				}
+			}
+		}
+		if len(who) < 5 {
+			t.Errorf("20 jobs were run by %d of %d engines", len(who), engines)
+		}
+
+		fill(t, s, "long", 2*engines, stint.DefaultQueue)
+		if woken, rung := notify(); woken != 2 || rung != 2 {
+			t.Errorf("%d jobs woke %d engines, and %d woke others", 2*engines, woken, rung)
+		}
+		for _, c := range fleet {
+			c.draws <- store.News{Ready: true}
+		}
+		time.Sleep(time.Second)
+		enqueue(t, s, "long", `{}`)
+		if _, rung := notify(); rung != 2 {
+			t.Errorf("of a fleet that has no slot free, %d engines woke others", rung)
+		}
+		close(release)
+		time.Sleep(time.Second)
+	})
+}

@@ -26,6 +26,7 @@ const (
 	failures                   // failures to decide about
 	pausedQueues               // paused or resumed queues
 	schedules                  // changed schedules
+	excess                     // more work than those who were drawn for it can take
 	leases                     // free leases: a wakeup for each singleton task, from here on
 )
 
@@ -120,7 +121,7 @@ func (s *session) listen(ctx context.Context) {
 	wait := new(backoff)
 	for began := false; ctx.Err() == nil; {
 		first, since := true, time.Now()
-		err := l.Listen(ctx, func() {
+		err := l.Listen(ctx, func(news store.News) {
 			s.meters.with(func(m *report.Metrics) {
 				switch {
 				case !first:
@@ -131,7 +132,7 @@ func (s *session) listen(ctx context.Context) {
 			})
 			first, began = false, true
 			s.listening.Store(true)
-			s.wakeups.notifyAll()
+			s.hear(news)
 		})
 		s.listening.Store(false)
 		s.wakeups[work].notify() // it may be waiting for long, believing that it would be called
@@ -143,6 +144,71 @@ func (s *session) listen(ctx context.Context) {
 		}
 		wait.sleep(ctx)
 	}
+}
+
+// hear wakes the loops that are concerned.
+func (s *session) hear(news store.News) {
+	switch {
+	case !news.Ready:
+		s.wakeups.notifyAll()
+	case news.Lot == 0:
+		s.wakeups[work].notify()
+	case s.draws(news.Lot):
+		s.drawn.Store(true)
+		if !s.pools.hasRoom(time.Now()) {
+			s.passOn()
+		}
+		s.wakeups[work].notify()
+	}
+}
+
+// drawFew is how many engines of a fleet look when jobs are enqueued: two, since one may just have
+// died.
+const drawFew = 2
+
+// draws reports whether this engine is one of the few that a number draws. All engines of the same
+// queues draw the same ones, as far as they know each other.
+func (s *session) draws(lot uint64) bool {
+	peers := s.peers.Load()
+	if peers == nil {
+		return true
+	}
+	mine, before := draw(s.token, lot), 0
+	for _, peer := range *peers {
+		if draw(peer, lot) < mine {
+			before++
+		}
+	}
+	return before < drawFew
+}
+
+// draw mixes an engine's token and a number, as the finalizer of SplitMix64 does (Steele, Lea and
+// Flood, 2014).
+func draw(engine store.EngineID, lot uint64) uint64 {
+	z := uint64(engine) ^ lot*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// passOn has others notified of what this engine was drawn for.
+func (s *session) passOn() {
+	if s.drawn.Swap(false) && s.countPeers() > drawFew {
+		s.tooMuch.Store(true)
+		s.wakeups[excess].notify()
+	}
+}
+
+// shareWork notifies all engines of what was too much for those that were drawn. If that fails, they
+// find it when they poll.
+func (s *session) shareWork(ctx context.Context) {
+	s.repeat(ctx, excess, "notify others of work", func(ctx context.Context) (pause, error) {
+		p := pause{next: time.Hour, spacing: 10 * time.Millisecond}
+		if ringer, ok := s.store.(store.IdleNotifier); ok && s.tooMuch.Swap(false) {
+			return p, ringer.Ring(ctx)
+		}
+		return p, nil
+	})
 }
 
 // awakeFor is how long an engine works without a pause before it tells the store that it need not
@@ -194,11 +260,10 @@ func (i *idle) wait(ctx context.Context, other *wakeup) (by *wakeup) {
 	return by
 }
 
-// takeTurn has the engines of a large fleet, all of which hear each notification, look one after the
-// other. The first of them does so about a millisecond later; for the rest, the next notifications
+// takeTurn has the engines of a large fleet look one after the other where all were notified. The first of them does so about a millisecond later; for the rest, the next notifications
 // come meanwhile, so that all of these together cost each engine one look.
 func (i *idle) takeTurn(ctx context.Context) {
-	if peers := i.s.peers.Load(); peers > 10 && i.s.listening.Load() {
+	if peers := i.s.countPeers(); peers > 10 && i.s.listening.Load() && !i.s.drawn.Load() {
 		sleep(ctx, rand.N(time.Duration(min(peers, 100))*time.Millisecond))
 		select {
 		case <-i.s.wakeups[work].c: // the look that comes now is for this as well

@@ -46,7 +46,8 @@ func (s *session) watch(ctx context.Context) {
 			clear(seen) // after a gap nothing is proven
 		} else {
 			seen.update(roster, time.Now())
-			s.peers.Store(s.countPeers(roster))
+			peers := s.peersOf(roster)
+			s.peers.Store(&peers)
 			next = watchEvery * time.Duration(min(max(len(roster), 50), 100)) / 50
 			for _, e := range roster {
 				s.buryIfDead(ctx, e, seen[e.Token])
@@ -58,14 +59,22 @@ func (s *session) watch(ctx context.Context) {
 	}
 }
 
-// countPeers returns how many engines of a roster work on the same queues as this one.
-func (s *session) countPeers(roster []store.EngineInfo) (n int64) {
+// peersOf returns the engines of a roster that work on the same queues as this one.
+func (s *session) peersOf(roster []store.EngineInfo) (peers []store.EngineID) {
 	for _, e := range roster {
 		if slices.Equal(e.Queues, s.config.Queues) {
-			n++
+			peers = append(peers, e.Token)
 		}
 	}
-	return n
+	return peers
+}
+
+// countPeers returns how many engines work on the same queues as this one, itself included.
+func (s *session) countPeers() int {
+	if peers := s.peers.Load(); peers != nil {
+		return len(*peers)
+	}
+	return 0
 }
 
 // shared returns how long to wait for something that any engine of the same queues would do. In a
@@ -76,7 +85,7 @@ func (s *session) shared(wait time.Duration) time.Duration {
 	if !s.listening.Load() {
 		return wait
 	}
-	more := wait * time.Duration(min(max(s.peers.Load(), 10), 50)-10) / 10
+	more := wait * time.Duration(min(max(s.countPeers(), 10), 50)-10) / 10
 	return wait + rand.N(2*more+1)
 }
 

@@ -70,7 +70,7 @@ func BenchmarkEnqueueOne(b *testing.B) {
 			s := newStore(b)
 			w := storetest.Join(b, s, "k")
 			must(b, s.Asleep(b.Context(), w.Info.Token, asleep))
-			go func() { _ = s.Listen(b.Context(), func() {}) }()
+			go func() { _ = s.Listen(b.Context(), func(store.News) {}) }()
 			var all sync.WaitGroup
 			b.ResetTimer()
 			for range 8 {

@@ -72,6 +72,7 @@ func (p place) hasten(t testing.TB, s *Store) {
 
 func (p place) harness(server *pgtest.Server) storetest.Harness {
 	return storetest.Harness{
+		Pooled: p.through != nil,
 		Open: func(t testing.TB) storetest.Store {
 			url := p.template.On(t, server)
 			if p.isolation != "" {

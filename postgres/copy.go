@@ -24,7 +24,7 @@ const copyFrom = 200
 const reserveSQL = `
 select (select array_agg(nextval('stint.positions')) from (select generate_series(1, $1::int)) g), clock_timestamp(),
        array(select p.id from stint.policies p where p.id = any ($2::bigint[])),
-       case when $3::boolean then pg_notify('stint', '') is null end`
+       case when $3::boolean then pg_notify('stint', 'work ' || pg_current_xact_id()) is null end`
 
 // copyable tells whether COPY can store the jobs: each has to be its own entry and
 // nothing else.

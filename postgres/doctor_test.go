@@ -263,9 +263,9 @@ func TestWhatIsMissingIsMadeByPastingTheRemedy(t *testing.T) {
 	s := openStore(t, installed.On(t, pgtest.Shared(t, 0)), Config{Schema: elsewhereName})
 	for _, lost := range []string{
 		`drop index stint.executions_long`, `drop index stint.entries_schedule`, `drop index stint.executions_finished`,
-		`alter table stint.entries drop constraint entries_start_by`, `alter table stint.executions drop constraint executions_pkey`,
+		`alter table stint.waiting drop constraint waiting_check`, `alter table stint.executions drop constraint executions_pkey`,
 		`drop index stint.waiting_due; create index waiting_due on stint.waiting (due)`,
-		`alter table stint.entries drop constraint entries_start_by, add constraint entries_start_by check (start_by > due)`,
+		`alter table stint.waiting drop constraint waiting_check, add constraint waiting_check check (due > now())`,
 	} {
 		must(t, execMany(t.Context(), connect(t, s), s.sql.in(lost)))
 		mended := false
@@ -726,7 +726,7 @@ func TestWhatSomebodyChangedInTheSchemaIsFound(t *testing.T) {
 		"a column is wider":            {`alter table stint.kinds alter priority type integer`, report.SeverityProblem, "schema_altered", "column kinds.priority", "it is integer not null; this program installs smallint not null", ""},
 		"a column is missing":          {`alter table stint.beats drop column asleep`, report.SeverityProblem, "schema_missing_object", "column beats.asleep", "", ""},
 		"a column too many":            {`alter table stint.kinds add column owner text`, report.SeverityWarning, "schema_foreign", "column kinds.owner", "may not have it", ""},
-		"a check is gone":              {`alter table stint.entries drop constraint entries_start_by`, report.SeverityProblem, "schema_missing_object", "constraint entries.entries_start_by", "", ""},
+		"a check is gone":              {`alter table stint.waiting drop constraint waiting_check`, report.SeverityProblem, "schema_missing_object", "constraint waiting.waiting_check", "", ""},
 		"a domain lets more in":        {`alter domain stint.priority drop constraint priority_check`, report.SeverityProblem, "schema_altered", "domain priority", "it is smallint; this program installs smallint CHECK", "create domain stint.priority"},
 		"a check too many":             {`alter table stint.entries add constraint small check (priority < 50)`, report.SeverityProblem, "foreign_constraint", "constraint entries.small", "refuse", "drop constraint small"},
 		"a table is not logged":        {`alter table stint.executions set unlogged`, report.SeverityProblem, "schema_altered", "table executions", "it is unlogged", ""},

@@ -41,6 +41,9 @@ func checkSpoken(conn *pgx.Conn) error {
 // texts as they are. It takes those of SQL_ASCII for what the database's are.
 // Poolers may tell the name as their client wrote it.
 func checkEncoding(spoken string) error {
+	if spoken == "UTF8" {
+		return nil
+	}
 	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(spoken)) {
 	case "utf8", "unicode", "sqlascii":
 		return nil

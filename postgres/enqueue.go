@@ -20,7 +20,7 @@ import (
 const oneSQL = `
 insert into stint.entries (lane, queue, priority, kind, args, timeout, urn, source, metadata, max_losses, correlation)
 values ($1::bigint, $2::text, $3::smallint, $4::text, $5::text::jsonb, $6::bigint, $7::text, $8::text, $9::text::jsonb, $10::smallint, $11::text)
-returning pos, case when $12::boolean then pg_notify('stint', '') is null end`
+returning pos, case when $12::boolean then pg_notify('stint', 'work ' || pg_current_xact_id()) is null end`
 
 // oneOfPolicySQL is the same with a policy, which is looked up.
 const oneOfPolicySQL = `
@@ -28,7 +28,7 @@ insert into stint.entries (lane, queue, priority, kind, args, timeout, urn, sour
 select $1::bigint, $2::text, $3::smallint, $4::text, $5::text::jsonb, $6::bigint, $7::text, $8::text, $9::text::jsonb, $10::smallint, $11::text,
        p.id, case when p.id is null then $14::text::jsonb end
 from (select $13::bigint as id) j left join stint.policies p on p.id = j.id
-returning pos, case when $12::boolean then pg_notify('stint', '') is null end`
+returning pos, case when $12::boolean then pg_notify('stint', 'work ' || pg_current_xact_id()) is null end`
 
 // enqueueSQL appends several jobs that are ready at once; each is its own first entry. One
 // job in arrays of one would take a third longer: the server plans such a statement again
@@ -41,7 +41,7 @@ from dict d, unnest($3::bigint[], $4::text[], $5::smallint[], $6::text[], $7::te
             $9::bigint[], $10::text[], $11::text[], $12::text[], $13::smallint[], $14::text[])
   with ordinality as j(lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, max_losses, correlation, i)
 order by j.i
-returning pos, case when $15::boolean then (select pg_notify('stint', '')) is null end`
+returning pos, case when $15::boolean then (select pg_notify('stint', 'work ' || pg_current_xact_id())) is null end`
 
 // dictSQL reads which of the batch's policies the database has, as this
 // statement sees it. Of the others the whole text goes with the jobs.
@@ -95,7 +95,7 @@ const storeSQL = `body as (
   insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation, start_by)
   select id, created, case when due is null then lane else -1 end, queue, priority, kind, args::jsonb, due, known, retry,
          timeout, tags::text[], urn, source, metadata::jsonb, max_losses, correlation,
-         coalesce(start_by, coalesce(due, created) + start_within * interval '1 microsecond')
+         case when start_by is not null then stint.start_by(start_by, due) else coalesce(due, created) + start_within * interval '1 microsecond' end
   from job order by i
 ), wait as (
   insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
@@ -104,7 +104,11 @@ const storeSQL = `body as (
   insert into stint.job_tags (tag, job) select unnest(tags::text[]), id from job
 )`
 
-const notifySQL = `select pg_notify('stint', '')`
+// notifySQL wakes all loops of all engines, notifyWorkSQL the claim stages of a few (see newsOf).
+const (
+	notifySQL     = `select pg_notify('stint', '')`
+	notifyWorkSQL = `select pg_notify('stint', 'work ' || pg_current_xact_id())`
+)
 
 // Enqueue implements [stint.Enqueuer].
 func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
@@ -203,8 +207,11 @@ func (s *Store) enqueueStatements(jobs []stint.NewJob, known dictionary, ring bo
 		return []statement{{text, append(args, ring)}}, 2
 	}
 	stmts = []statement{{text, args}}
-	if ring {
+	switch {
+	case ring && slices.ContainsFunc(jobs, scheduled):
 		stmts = append(stmts, statement{s.sql.notify, nil})
+	case ring:
+		stmts = append(stmts, statement{s.sql.notifyWork, nil})
 	}
 	if text == s.sql.keyed {
 		return stmts, keyedColumns

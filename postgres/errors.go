@@ -45,8 +45,7 @@ func translate(err error) error {
 		return fmt.Errorf("the role of this connection has not the right (postgres.Roles and stint migrate roles give each role its own): %w", err)
 	case pg.Code == "42P01", pg.Code == "3F000", pg.Code == "42883":
 		return fmt.Errorf("%w: it is not installed, or part of it is missing, which stint doctor finds: %w", store.ErrSchema, err)
-	case pg.ConstraintName == "entries_start_by":
-		// In the same words as SQLite: the server's would show the whole row.
+	case pg.ConstraintName == "entries_start_by": // see stint.start_by; in the same words as SQLite
 		return valid.Invalid("start by", "the job is due only after that")
 	case pg.Code == "2200H":
 		return fmt.Errorf("the numbers of a sequence are used up: %w", err) // which is of no value's making

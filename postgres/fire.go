@@ -125,7 +125,7 @@ with ` + dictSQL + `, clock as materialized (
     from clock, mine m left join (select schedule, count(*) as n, max(pos) as last, max(occurrence) as occurrence from made group by 1) b on b.schedule = m.name
     where s.name = m.name
 )
-select m.name, m.busy, b.pos, b.occurrence, case when b.pos is not null and $30::boolean then pg_notify('stint', '') is null end
+select m.name, m.busy, b.pos, b.occurrence, case when b.pos is not null and $30::boolean then pg_notify('stint', 'work ' || pg_current_xact_id()) is null end
 from mine m left join made b on b.schedule = m.name order by b.pos`
 
 // FireSchedules implements [store.Scheduler]. When nothing is due it reads a row, else

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-go/stint/store"
 )
 
 // keepAlive is how long the listening connection may be silent before it is
@@ -17,7 +19,7 @@ const keepAlive = 15 * time.Second
 // store, or else on a connection of its own, which shows as "stint listen" in
 // pg_stat_activity. Where a pooler swallows notifications it says so, and tries again
 // once a minute.
-func (s *Store) Listen(ctx context.Context, ring func()) error {
+func (s *Store) Listen(ctx context.Context, ring func(store.News)) error {
 	for _, p := range s.presences.Range {
 		if there, err := p.(*presence).listen(ctx, ring); there {
 			return err
@@ -46,14 +48,14 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 	if _, err := conn.Exec(limit, "listen "+s.sql.schema); err != nil {
 		return listenError(ctx, err)
 	}
-	ring()
+	ring(store.News{})
 	for {
 		wait, cancel := context.WithTimeout(ctx, s.keepAlive)
-		_, err := conn.WaitForNotification(wait)
+		n, err := conn.WaitForNotification(wait)
 		cancel()
 		switch {
 		case err == nil:
-			ring()
+			ring(newsOf(n.Payload))
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, context.DeadlineExceeded):

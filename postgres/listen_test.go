@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // listening begins to listen to a store. The rings come until stop is called.
@@ -25,7 +26,7 @@ func listening(t *testing.T, s *Store) (rung <-chan struct{}, stop func()) {
 func listen(ctx context.Context, t *testing.T, s *Store) (rung <-chan struct{}, over <-chan error) {
 	t.Helper()
 	rings, end := make(chan struct{}, 100), make(chan error, 1)
-	go func() { end <- s.Listen(ctx, func() { rings <- struct{}{} }) }()
+	go func() { end <- s.Listen(ctx, func(store.News) { rings <- struct{}{} }) }()
 	select {
 	case <-rings:
 	case err := <-end:
@@ -181,7 +182,7 @@ func TestWhoBeginsToListenWhileTheServerDoesNotAnswerIsToldAndMayStopAtOnce(t *t
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	over := make(chan error, 1)
-	go func() { over <- down.Listen(ctx, func() { t.Error("it rang") }) }()
+	go func() { over <- down.Listen(ctx, func(store.News) { t.Error("it rang") }) }()
 	select {
 	case err := <-over:
 		if err == nil {
@@ -191,7 +192,7 @@ func TestWhoBeginsToListenWhileTheServerDoesNotAnswerIsToldAndMayStopAtOnce(t *t
 		t.Fatal("it waits for ever for somebody to listen to")
 	}
 	down.keepAlive = time.Hour
-	go func() { over <- down.Listen(ctx, func() {}) }()
+	go func() { over <- down.Listen(ctx, func(store.News) {}) }()
 	conn, err := mute.Accept() // of the first try, or of this one
 	must(t, err)
 	defer conn.Close()

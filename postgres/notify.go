@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,7 +73,7 @@ const notifyTimeout = 5 * time.Second
 
 // askPause is the time between two questions whether an engine sleeps, when none
 // did: to ask without a break takes a fifth of the rate of single enqueues.
-const askPause = time.Millisecond
+const askPause = 5 * time.Millisecond
 
 // run notifies until nothing is owed.
 func (n *notifier) run() {
@@ -103,7 +105,7 @@ func (n *notifier) wait() { n.idle.Wait() }
 // ringSQL notifies of what was committed before, if asked to or if an engine is
 // asleep, and reports whether one is.
 const ringSQL = `
-select b.asleep, case when $1::boolean or b.asleep then pg_notify('stint', '') is null end
+select b.asleep, case when $1::boolean then pg_notify('stint', '') is null when b.asleep then pg_notify('stint', 'work ' || pg_current_xact_id()) is null end
 from (select exists (select from stint.beats where asleep)) as b(asleep)`
 
 func (s *Store) ring(ctx context.Context, everybody bool) (asleep bool, err error) {
@@ -111,7 +113,25 @@ func (s *Store) ring(ctx context.Context, everybody bool) (asleep bool, err erro
 	return asleep, translate(err)
 }
 
+// passOnSQL wakes the claim stages of all engines if one sleeps.
+const passOnSQL = `select pg_notify('stint', 'work') where exists (select from stint.beats where asleep)`
+
+// newsOf reads what a notification says. An enqueue of jobs that are ready sends the number of its
+// transaction: so many enqueues in one transaction are one notification.
+func newsOf(payload string) store.News {
+	lot, ready := strings.CutPrefix(payload, "work")
+	n, _ := strconv.ParseUint(strings.TrimSpace(lot), 10, 64)
+	return store.News{Ready: ready, Lot: n}
+}
+
 var _ store.IdleNotifier = (*Store)(nil)
+
+// Ring implements [store.IdleNotifier].
+func (s *Store) Ring(ctx context.Context) (err error) {
+	defer wrap(&err, "ring for work")
+	_, err = s.work().Exec(ctx, s.sql.passOn)
+	return translate(err)
+}
 
 // Asleep implements [store.IdleNotifier]. A notification asks after the commits that it is
 // for: so either it sees this, or the engine's next look sees them.

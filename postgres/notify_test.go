@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -22,7 +23,7 @@ func TestManyEnqueuesAtOnceRingFewTimesAndAlwaysBehindTheLast(t *testing.T) {
 	var once sync.Once
 	var listener sync.WaitGroup
 	listener.Go(func() {
-		err := s.Listen(ctx, func() {
+		err := s.Listen(ctx, func(store.News) {
 			once.Do(func() { close(listening) })
 			rings.Add(1)
 			last.Store(time.Now().UnixNano())
@@ -87,7 +88,7 @@ func TestNobodyIsRungForReadyJobsWhileNobodySleeps(t *testing.T) {
 	var listener sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
 	listener.Go(func() {
-		if err := s.Listen(ctx, func() { once.Do(func() { close(listening) }); heard <- struct{}{} }); err != nil {
+		if err := s.Listen(ctx, func(store.News) { once.Do(func() { close(listening) }); heard <- struct{}{} }); err != nil {
 			t.Error(err)
 		}
 	})
@@ -165,5 +166,111 @@ func TestAnEngineSaysOnlyOfItselfWhetherItSleeps(t *testing.T) {
 	must(t, s.Asleep(t.Context(), works.Info.Token, false))
 	if !asleep(sleeps) {
 		t.Error("that another one works wakes it")
+	}
+}
+
+// An enqueue says of what it rings: jobs that are ready are news for few engines, and however many one
+// transaction enqueues, they are one notification.
+func TestANotificationTellsWhatItIsAbout(t *testing.T) {
+	s := newStore(t)
+	w := storetest.Join(t, s, "k")
+	must(t, s.Asleep(t.Context(), w.Info.Token, true))
+	heard := make(chan store.News, 1000)
+	ctx, stop := context.WithCancel(t.Context())
+	var listener sync.WaitGroup
+	listener.Go(func() {
+		if err := s.Listen(ctx, func(news store.News) { heard <- news }); err != nil {
+			t.Error(err)
+		}
+	})
+	defer func() { stop(); listener.Wait() }()
+	if news := <-heard; news != (store.News{}) {
+		t.Errorf("at the beginning %+v", news)
+	}
+	client, job := stint.NewClient(s), stint.KindInfo{Name: "k"}
+	one := func(opts ...stint.Option) func() error {
+		return func() error { _, err := client.Enqueue(ctx, job.Job(nil, opts...)); return err }
+	}
+	many := func(n int) func() error {
+		return func() error {
+			jobs := make([]stint.NewJob, n)
+			for i := range jobs {
+				jobs[i] = job.Job(nil)
+			}
+			_, err := client.EnqueueMany(ctx, jobs)
+			return err
+		}
+	}
+	sql := func(text string) func() error {
+		return func() error { _, err := s.pool.Exec(ctx, s.sql.in(text)); return err }
+	}
+	for what, c := range map[string]struct {
+		enqueue func() error
+		ready   bool
+	}{
+		"one":          {one(), true},
+		"several":      {many(3), true},
+		"by COPY":      {many(copyFrom), true},
+		"a key":        {one(stint.IdempotencyKey("key")), true},
+		"a delay":      {one(stint.Delay(time.Hour)), false},
+		"SQL":          {sql(`select stint.enqueue('k') from generate_series(1, 50)`), true},
+		"SQL, delayed": {sql(`select stint.enqueue('k', delay => '1 hour')`), false},
+		"a Tx": {func() error {
+			tx, err := s.pool.Begin(ctx)
+			if err != nil {
+				return err
+			}
+			for range 50 {
+				if _, err := client.With(Tx(tx)).Enqueue(ctx, job.Job(nil)); err != nil {
+					return err
+				}
+			}
+			return tx.Commit(ctx)
+		}, true},
+	} {
+		must(t, c.enqueue())
+		s.notifier.wait()
+		exec(t, s, `select pg_notify('stint', 'work')`)
+		var all []store.News
+		for news := range heard {
+			if news == (store.News{Ready: true}) {
+				break
+			}
+			all = append(all, news)
+		}
+		if len(all) == 0 || len(all) > 2 { // the second one says that somebody sleeps
+			t.Errorf("%s: %d notifications", what, len(all))
+		}
+		for _, news := range all {
+			if news.Ready != c.ready || c.ready != (news.Lot != 0) {
+				t.Errorf("%s: %+v", what, news)
+			}
+		}
+	}
+}
+
+// Who passes work on wakes nobody where nobody sleeps: notifications take a lock of the whole cluster.
+func TestWorkIsPassedOnToThoseThatSleep(t *testing.T) {
+	s := newStore(t)
+	w := storetest.Join(t, s, "k")
+	heard := make(chan store.News, 1000)
+	ctx, stop := context.WithCancel(t.Context())
+	var listener sync.WaitGroup
+	listener.Go(func() {
+		if err := s.Listen(ctx, func(news store.News) { heard <- news }); err != nil {
+			t.Error(err)
+		}
+	})
+	defer func() { stop(); listener.Wait() }()
+	<-heard
+	for _, asleep := range []bool{false, true, false} {
+		must(t, s.Asleep(ctx, w.Info.Token, asleep))
+		must(t, s.Ring(ctx))
+		exec(t, s, s.sql.notify)
+		if news := <-heard; asleep != (news == store.News{Ready: true}) {
+			t.Errorf("asleep %v: it hears %+v", asleep, news)
+		} else if asleep {
+			<-heard
+		}
 	}
 }

@@ -205,7 +205,7 @@ func TestAProgramsPoolThatPreparesBehindAPoolerIsToldWhatToDo(t *testing.T) {
 func TestWhoListensThroughAPoolerThatSharesSessionsIsTold(t *testing.T) {
 	direct, url := pooled(t)
 	s := openStore(t, url)
-	fails := func() { t.Error("it was rung") }
+	fails := func(store.News) { t.Error("it was rung") }
 	first, end := context.WithTimeout(t.Context(), 20*time.Second)
 	defer end()
 	if err := s.Listen(first, fails); !errors.Is(err, errLent) {

@@ -51,9 +51,9 @@ type presence struct {
 
 // hearing passes on what a session hears to those who listen.
 type hearing struct {
-	ended chan struct{}          // closed when the session has ended
-	why   error                  // set before that
-	heard map[chan struct{}]bool // one for each who listens; each has room for one
+	ended chan struct{}              // closed when the session has ended
+	why   error                      // set before that
+	rings map[*func(store.News)]bool // of those who listen
 }
 
 var _ store.LivenessLocker = (*Store)(nil)
@@ -171,7 +171,7 @@ func (p *presence) hear(ctx context.Context, conn *pgx.Conn, until time.Time) er
 	wait, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	for {
-		_, err := conn.WaitForNotification(wait)
+		n, err := conn.WaitForNotification(wait)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -181,11 +181,8 @@ func (p *presence) hear(ctx context.Context, conn *pgx.Conn, until time.Time) er
 			return err
 		}
 		p.mu.Lock()
-		for heard := range p.session.heard {
-			select {
-			case heard <- struct{}{}:
-			default:
-			}
+		for ring := range p.session.rings {
+			(*ring)(newsOf(n.Payload))
 		}
 		p.mu.Unlock()
 	}
@@ -193,11 +190,12 @@ func (p *presence) hear(ctx context.Context, conn *pgx.Conn, until time.Time) er
 
 // listen rings for the notifications that the session hears, as [Store.Listen] does. It reports
 // whether it did so until it was over: an engine that leaves takes its session with it.
-func (p *presence) listen(ctx context.Context, ring func()) (bool, error) {
+func (p *presence) listen(ctx context.Context, ring func(store.News)) (bool, error) {
 	p.mu.Lock()
-	session, heard := p.session, make(chan struct{}, 1)
+	session := p.session
 	if session != nil {
-		session.heard[heard] = true
+		session.rings[&ring] = true
+		ring(store.News{})
 	}
 	p.mu.Unlock()
 	if session == nil {
@@ -206,25 +204,21 @@ func (p *presence) listen(ctx context.Context, ring func()) (bool, error) {
 	defer func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		delete(session.heard, heard)
+		delete(session.rings, &ring)
 	}()
-	for {
-		ring()
+	select {
+	case <-session.ended:
+		if !errors.Is(session.why, context.Canceled) {
+			return true, listenError(ctx, fmt.Errorf("the engine's session ended: %w", session.why))
+		}
 		select {
-		case <-heard:
-		case <-session.ended:
-			if !errors.Is(session.why, context.Canceled) {
-				return true, listenError(ctx, fmt.Errorf("the engine's session ended: %w", session.why))
-			}
-			select {
-			case <-time.After(afterLeave):
-				return false, nil
-			case <-ctx.Done():
-				return true, nil
-			}
+		case <-time.After(afterLeave):
+			return false, nil
 		case <-ctx.Done():
 			return true, nil
 		}
+	case <-ctx.Done():
+		return true, nil
 	}
 }
 
@@ -281,7 +275,7 @@ func (p *presence) answer(asked time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.down, p.answered = false, asked; p.session == nil {
-		p.session = &hearing{ended: make(chan struct{}), heard: map[chan struct{}]bool{}}
+		p.session = &hearing{ended: make(chan struct{}), rings: map[*func(store.News)]bool{}}
 	}
 }
 

@@ -23,15 +23,10 @@ var impossible = []struct {
 	{"meta", "", []string{`one = false`}},
 	{"policies", `(id, body) values (1, '{}')`, nil},
 	{"entries", `(pos, lane, queue, kind, args) values (5, 1, 'q', 'k', '{}')`, []string{
-		`args = null`,           // no arguments
-		`job = 2, body = 2`,     // arguments twice
-		`args = null, body = 2`, // contents elsewhere, job here
-		`lane = -2`, `attempt = 0`, `priority = -101`, `priority = 101`, `losses = -1`, `suspect = -1`, `timeout = 0`, `max_losses = -1`, `faulty = false`,
-		`queue = ''`, `queue = repeat('q', 256)`, `kind = ''`, `kind = repeat('k', 256)`, `recovered = pos`,
-		`due = now(), start_by = now() - interval '1 second'`, // to begin before it is due
-		`nth = 1`, `schedule = 's'`, `occurrence = now()`,
+		`attempt = 0`, `priority = -101`, `priority = 101`, `losses = -1`, `suspect = -1`, `timeout = 0`, `max_losses = -1`, `faulty = false`,
+		`queue = ''`, `queue = repeat('q', 256)`, `kind = ''`, `kind = repeat('k', 256)`,
 	}},
-	{"entries", `(pos, lane, job, body, due, start_by, priority, faulty, queue, kind) values (5, -1, 3, 2, now(), now(), -100, true, 'q', 'k')`, nil},
+	{"entries", `(pos, lane, job, body, priority, faulty, queue, kind) values (5, -1, 3, 2, -100, true, 'q', 'k')`, nil},
 	{"job_tags", `(tag, job) values ('t', 1)`, nil},
 	{"idempotency", `(key, job, fingerprint, expires) values ('k', 1, '', now())`, nil},
 	{"claims", `(lane, n, nonce, engine, serial, xid, pos, pending_xid, pending_pos, positions) values (1, 1, 1, 1, 1, '5', 5, '{4}', '{3}', '{1}')`, []string{

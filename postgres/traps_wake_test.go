@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // hear listens until the check ends.
@@ -15,7 +16,7 @@ func (b *bench) hear() <-chan struct{} {
 	heard, over := make(chan struct{}, 1000), make(chan struct{})
 	go func() {
 		defer close(over)
-		_ = b.s.Listen(ctx, func() { heard <- struct{}{} })
+		_ = b.s.Listen(ctx, func(store.News) { heard <- struct{}{} })
 	}()
 	b.Cleanup(func() { stop(); <-over })
 	return heard

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -29,7 +30,7 @@ func TestADayInABubble(t *testing.T) {
 		rung := make(chan struct{}, 1)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			err := s.Listen(ctx, func() {
+			err := s.Listen(ctx, func(store.News) {
 				select {
 				case rung <- struct{}{}:
 				default:

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/stint-go/stint/store"
 )
 
 // dataVersionSQL answers another number when another connection has
@@ -17,7 +19,7 @@ const dataVersionSQL = `pragma data_version`
 // Listen implements [store.Listener]. What this store commits rings at once;
 // for other processes, and for the caller's own transactions, it asks the file
 // every [Config.Poll].
-func (s *Store) Listen(ctx context.Context, ring func()) error {
+func (s *Store) Listen(ctx context.Context, ring func(store.News)) error {
 	if err := s.listen(); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
@@ -40,7 +42,7 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 	if _, err := changed(); err != nil {
 		return fmt.Errorf("listen: %w", translate(err))
 	}
-	ring()
+	ring(store.News{})
 	for {
 		select {
 		case <-ctx.Done():
@@ -49,13 +51,13 @@ func (s *Store) Listen(ctx context.Context, ring func()) error {
 			return fmt.Errorf("listen: %w", errClosed)
 		case <-heard:
 			heard = s.changed.wait()
-			ring()
+			ring(store.News{})
 		case <-tick:
 			switch yes, err := changed(); {
 			case err != nil && !errors.Is(err, sqlite3.BUSY):
 				return fmt.Errorf("listen: %w", translate(err))
 			case yes:
-				ring()
+				ring(store.News{})
 			}
 		}
 	}

@@ -173,7 +173,7 @@ func TestAfterCloseEverythingFails(t *testing.T) {
 	listening := make(chan error, 1)
 	begun := make(chan struct{}, 1)
 	go func() {
-		listening <- s.Listen(t.Context(), func() {
+		listening <- s.Listen(t.Context(), func(store.News) {
 			select {
 			case begun <- struct{}{}:
 			default:

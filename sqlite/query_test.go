@@ -99,7 +99,7 @@ func TestTheQuestionWhetherTheFileChangedIsNotTold(t *testing.T) {
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := s.Listen(ctx, func() {}); err != nil {
+	if err := s.Listen(ctx, func(store.News) {}); err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()

@@ -9,10 +9,16 @@ import (
 type Listener interface {
 	// Listen calls ring whenever work may have become available or a wait
 	// may have become shorter, and once when it has begun to listen, until
-	// ctx ends (it then returns nil) or it can listen no more. Signals carry
-	// no data, may come without cause, and may be lost with an error only.
-	// ring must not block.
-	Listen(ctx context.Context, ring func()) error
+	// ctx ends (it then returns nil) or it can listen no more. Signals
+	// may come without cause, and may be lost with an error only.
+	// ring is not called twice at once, and must not block.
+	Listen(ctx context.Context, ring func(News)) error
+}
+
+// News is what a signal is about. The zero value is about anything.
+type News struct {
+	Ready bool   // only about jobs that are ready to be claimed
+	Lot   uint64 // not zero: enough for a few engines, who are drawn by this number
 }
 
 // IdleNotifier is a [Listener] whose signals are dear, so that it may leave those
@@ -24,4 +30,7 @@ type IdleNotifier interface {
 	// rings. An engine that did not say it may be rung for some jobs only.
 	// The error is [ErrBuried] when the engine is not in the roster.
 	Asleep(ctx context.Context, engine EngineID, asleep bool) error
+
+	// Ring has all engines look for work: what there is, is too much for those that were drawn.
+	Ring(ctx context.Context) error
 }

@@ -79,7 +79,7 @@ func (t *T) listen(s Store) *bell {
 	ctx, cancel := context.WithCancel(t.ctx)
 	b := &bell{t: t, rung: make(chan struct{}, 1), end: cancel, done: make(chan error, 1)}
 	go func() {
-		b.done <- l.Listen(ctx, func() {
+		b.done <- l.Listen(ctx, func(store.News) {
 			select {
 			case b.rung <- struct{}{}:
 			default:

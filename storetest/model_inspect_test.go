@@ -264,12 +264,12 @@ func (m *model) Audit(context.Context) (*store.Ledger, error) {
 	return l, nil
 }
 
-func (m *model) Listen(ctx context.Context, ring func()) error {
+func (m *model) Listen(ctx context.Context, ring func(store.News)) error {
 	m.mu.Lock()
 	n := int(m.draw())
 	m.bells[n] = ring
 	m.mu.Unlock()
-	ring()
+	ring(store.News{})
 	<-ctx.Done()
 	m.mu.Lock()
 	defer m.mu.Unlock()

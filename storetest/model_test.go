@@ -71,7 +71,7 @@ type database struct {
 	numbers   map[store.LaneID]int64
 	beats     map[store.EngineID]int64 // the number of the last
 	cancelled map[stint.ID]mark        // until the job is final
-	bells     map[int]func()
+	bells     map[int]func(store.News)
 	metrics   []report.Metrics // the newest last
 	gone      []modelAttempt   // of jobs that were deleted
 	summed    map[store.Position]bool
@@ -130,7 +130,7 @@ func (d *database) reset() {
 	d.numbers = map[store.LaneID]int64{}
 	d.metrics, d.gone, d.changes = nil, nil, nil
 	d.summed = map[store.Position]bool{}
-	d.bells = map[int]func(){}
+	d.bells = map[int]func(store.News){}
 }
 
 // is tells whether a fault is planted.
@@ -138,7 +138,7 @@ func (d *database) is(fault string) bool { return d.fault == fault }
 
 func (d *database) ring() {
 	for _, bell := range d.bells {
-		bell()
+		bell(store.News{})
 	}
 }
 

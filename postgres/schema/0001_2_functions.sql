@@ -896,6 +896,19 @@ end
 $$;
 revoke execute on function stint.take_keys from public;
 
+-- The instant by which a job is to begin, refused where the job is due only after it.
+create function stint.start_by(p_at timestamptz, p_due timestamptz) returns timestamptz language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if p_at < p_due then
+    raise exception 'the job is due at %, only after the time to begin by, %', p_due, p_at
+      using errcode = 'check_violation', constraint = 'entries_start_by';
+  end if;
+  return p_at;
+end
+$$;
+
 -- Take an idempotency key for one job that is to be claimed as it is appended,
 -- or fail: the detail of the error is the job that has it.
 create function stint.take_key(p_key text, p_kind text, p_args jsonb, p_job bigint) returns void language plpgsql

@@ -364,7 +364,7 @@ begin
   end if;
   insert into stint.job_tags (tag, job) select l, id from unnest(labels) as l;
   if not enqueue.quiet then
-    perform pg_notify('stint', '');
+    perform pg_notify('stint', case when at is null then 'work ' || pg_current_xact_id() else '' end);
   end if;
   return id;
 end

@@ -316,7 +316,7 @@ var (
 
 // Listen implements [store.Listener]. Signals come late, in twos, without
 // cause, and now and then not at all; the connection breaks and cuts break it.
-func (p *process) Listen(ctx context.Context, ring func()) error {
+func (p *process) Listen(ctx context.Context, ring func(store.News)) error {
 	if !p.awake() {
 		return errGone
 	}
@@ -332,12 +332,12 @@ func (p *process) Listen(ctx context.Context, ring func()) error {
 		defer timer.Stop()
 	}
 	d := roll(p.w.seed.N, p.name+"ring", f.n)
-	heard := make(chan struct{}, 1)
+	heard := make(chan store.News, 1)
 	done := make(chan error, 1)
 	go func() {
-		done <- p.store.Listen(limit, func() {
+		done <- p.store.Listen(limit, func(news store.News) {
 			select {
-			case heard <- struct{}{}:
+			case heard <- news:
 			default:
 			}
 		})
@@ -346,8 +346,8 @@ func (p *process) Listen(ctx context.Context, ring func()) error {
 	defer stop()
 	for {
 		select {
-		case <-heard:
-			if err := p.hear(ctx, d, ring); err != nil {
+		case news := <-heard:
+			if err := p.hear(ctx, d, news, ring); err != nil {
 				return err
 			}
 		case <-p.gone:
@@ -361,7 +361,7 @@ func (p *process) Listen(ctx context.Context, ring func()) error {
 }
 
 // hear passes one signal on.
-func (p *process) hear(ctx context.Context, d dice, ring func()) error {
+func (p *process) hear(ctx context.Context, d dice, news store.News, ring func(store.News)) error {
 	if err := p.pass(ctx, d.between(0, time.Millisecond), nil); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -370,15 +370,18 @@ func (p *process) hear(ctx context.Context, d dice, ring func()) error {
 	}
 	how, _ := p.line()
 	quiet := p.w.over.Load()
+	if !quiet && d.chance(30) {
+		news = store.News{Ready: true, Lot: d.Uint64()} // though it was about something else as well
+	}
 	switch {
 	case how == refusing:
 		return errLost
 	case how != connected, !quiet && d.chance(5):
 		return nil // lost: the next poll finds it
 	case !quiet && d.chance(10):
-		ring()
+		ring(news)
 	}
-	ring()
+	ring(news)
 	return nil
 }
 
