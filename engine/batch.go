@@ -270,3 +270,11 @@ func (s *session) performOneOf(t *task, one *slot, pass func(*task)) {
 	s.conclude(t, s.perform(t, one))
 	over = true
 }
+
+// goesOn reports whether the context of a task that runs in the batch has not ended.
+func (b *batch) goesOn() bool {
+	return b != nil && slices.ContainsFunc(b.slots, func(one *slot) bool {
+		a := one.attempt.Load()
+		return a != nil && a.runContext.Err() == nil
+	})
+}

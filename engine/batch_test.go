@@ -16,6 +16,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
@@ -358,9 +359,10 @@ func TestMiddlewareThatLimitsABatchOrCallsTwiceDoesNotHangIt(t *testing.T) {
 	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 		mux := stint.NewMux()
 		var sizes []int
+		var last time.Time // call
 		permits := make(chan struct{}, 2)
 		many(mux, stint.Gather(5, time.Second), func(_ context.Context, jobs []stint.BatchJob[string]) error {
-			sizes = append(sizes, len(jobs))
+			sizes, last = append(sizes, len(jobs)), time.Now()
 			return nil
 		}).Use(func(next stint.Handler) stint.Handler {
 			return func(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
@@ -387,6 +389,13 @@ func TestMiddlewareThatLimitsABatchOrCallsTwiceDoesNotHangIt(t *testing.T) {
 		if !slices.Equal(sizes, []int{2, 2}) {
 			t.Errorf("the calls had %v jobs", sizes)
 		}
+		enqueued := time.Now()
+		enqueueMany(t, s, []string{"refused", "b"})
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if after := last.Sub(enqueued).Round(time.Second); after != time.Second {
+			t.Errorf("the call for one beside a refused one came after %v", after)
+		}
 		sizes = nil
 		twice := enqueueMany(t, s, []string{"twice"})[0]
 		time.Sleep(5 * time.Second)
@@ -400,8 +409,53 @@ func TestMiddlewareThatLimitsABatchOrCallsTwiceDoesNotHangIt(t *testing.T) {
 	})
 }
 
+func TestABatchIsUnresponsiveOnceNoneOfItsJobsMayGoOn(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		mux := stint.NewMux()
+		many(mux, stint.Gather(2, time.Second), func(context.Context, []stint.BatchJob[string]) error {
+			time.Sleep(time.Minute)
+			return errors.New("late")
+		})
+		told := map[stint.ID]error{}
+		stop := start(t, s, mux, engine.Config{Slots: 1, OnEvent: func(e event.Event) {
+			if e.Type == event.EventTrouble && e.Job != nil {
+				told[e.Job.ID] = e.Err
+			}
+		}})
+		bounded := enqueueMany(t, s, []string{"bounded"}, stint.Timeout(10*time.Second), stint.Retry(retry.None()))[0]
+		other := enqueueMany(t, s, []string{"other"}, stint.Retry(retry.None()))[0]
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if len(told) != 0 {
+			t.Errorf("while a job may go on, told is %v", told)
+		}
+		cancelJob(t, s, other)
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if len(told) != 2 || !errors.Is(told[bounded], stint.ErrTimeout) || !errors.Is(told[other], stint.ErrCancelled) {
+			t.Errorf("when none may go on, told is %v", told)
+		}
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// heartbeats is a store that counts beats.
+type heartbeats struct {
+	anyStore
+	beats atomic.Int32
+}
+
+func (b *heartbeats) Heartbeat(ctx context.Context, token store.EngineID, h store.Heartbeat) (store.HeartbeatReply, error) {
+	b.beats.Add(1)
+	return b.anyStore.Heartbeat(ctx, token, h)
+}
+
 func TestABatchIsAnnouncedOnceBeforeWhatMayRunOnlyOnceBegins(t *testing.T) {
 	onEach(t, func(t *testing.T, s anyStore) {
+		b := &heartbeats{anyStore: s}
 		mux := stint.NewMux()
 		many(mux, stint.Gather(20, 5*time.Second), func(_ context.Context, jobs []stint.BatchJob[string]) error {
 			roster, err := s.Engines(t.Context())
@@ -413,10 +467,13 @@ func TestABatchIsAnnouncedOnceBeforeWhatMayRunOnlyOnceBegins(t *testing.T) {
 			if err != nil || len(begun) != len(jobs) {
 				t.Errorf("%d of %d jobs are announced, %v", len(begun), len(jobs), err)
 			}
+			if n := b.beats.Load(); n > 4 { // one, and what was due
+				t.Errorf("%d beats announced a batch of %d", n, len(jobs))
+			}
 			return err
 		})
 		ids := enqueueMany(t, s, strings.Split(strings.Repeat("x", 20), ""), stint.MaxLosses(0))
-		start(t, s, mux, engine.Config{Slots: 1, TimeToLive: time.Minute})
+		start(t, b, mux, engine.Config{Slots: 1, TimeToLive: time.Minute})
 		for _, id := range ids {
 			until(t, s, id, stint.Completed)
 		}
