@@ -187,15 +187,25 @@ func TestABatchGathersWithoutASlotForAsLongAsItMay(t *testing.T) {
 func TestABacklogComesInFullBatches(t *testing.T) {
 	onEach(t, func(t *testing.T, s anyStore) {
 		var mu sync.Mutex
-		seen, calls := map[string]int{}, 0
+		seen, calls, met := map[string]int{}, 0, make(chan struct{})
 		hooked := atomic.Int32{}
 		mux := stint.NewMux()
-		many(mux, stint.Gather(500, 200*time.Millisecond), func(_ context.Context, jobs []stint.BatchJob[string]) error {
+		many(mux, stint.Gather(500, time.Second), func(_ context.Context, jobs []stint.BatchJob[string]) error {
 			mu.Lock()
-			defer mu.Unlock()
 			calls++
+			before := len(seen)
 			for _, j := range jobs {
 				seen[j.Args]++
+			}
+			const together = 1200 // more than may wait for their hooks
+			if before < together && len(seen) >= together {
+				close(met)
+			}
+			mu.Unlock()
+			select {
+			case <-met:
+			case <-time.After(15 * time.Second):
+				t.Errorf("%d jobs do not run at once", together)
 			}
 			return nil
 		}).Hook(stint.Hooks{Finally: func(context.Context, *stint.Job, *stint.Attempt) error { hooked.Add(1); return nil }})
@@ -205,11 +215,16 @@ func TestABacklogComesInFullBatches(t *testing.T) {
 			args[i] = fmt.Sprint(i)
 		}
 		enqueueMany(t, s, args)
-		stop := start(t, s, mux, engine.Config{Slots: 4, TimeToLive: time.Minute})
+		e, err := engine.New(s, mux, engine.Config{Slots: 4, TimeToLive: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := run(t, e)
 		eventually(t, "all are completed", func() bool {
 			counts, err := s.Counts(t.Context())
 			return err == nil && counts[stint.Completed] == n
 		})
+		eventually(t, "no room is taken", func() bool { return e.Busy() == 0 })
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -217,6 +232,15 @@ func TestABacklogComesInFullBatches(t *testing.T) {
 			t.Errorf("%d jobs came in %d calls, with hooks of %d", len(seen), calls, hooked.Load())
 		}
 	})
+}
+
+// countReturned counts what an engine returns that has no outcome.
+func countReturned(n *atomic.Int64) func(event.Event) {
+	return func(e event.Event) {
+		if e.Type == event.EventReturned {
+			n.Add(int64(e.Count))
+		}
+	}
 }
 
 func TestABatchThatGathersWhenTheEngineStopsGoesBackUncharged(t *testing.T) {
@@ -227,7 +251,8 @@ func TestABatchThatGathersWhenTheEngineStopsGoesBackUncharged(t *testing.T) {
 			return nil
 		})
 		ids := enqueueMany(t, s, []string{"a", "b"})
-		stop := start(t, s, mux, engine.Config{Slots: 1})
+		var left atomic.Int64
+		stop := start(t, s, mux, engine.Config{Slots: 1, OnEvent: countReturned(&left)})
 		for _, id := range ids {
 			until(t, s, id, stint.Running)
 		}
@@ -235,11 +260,46 @@ func TestABatchThatGathersWhenTheEngineStopsGoesBackUncharged(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
+		if n := left.Load(); n != 0 {
+			t.Errorf("%d jobs were left to the engine's leaving", n)
+		}
 		if took := time.Since(began); took > 4*time.Second {
 			t.Errorf("the stop waited %v", took)
 		}
 		for _, id := range ids {
 			if job := until(t, s, id, stint.Available); job.Attempt != 1 || len(job.Attempts) != 1 || job.Attempts[0].Outcome != stint.OutcomeReturned {
+				t.Errorf("job %d has %+v", id, job.Attempts)
+			}
+		}
+	})
+}
+
+func TestABatchThatWaitsForASlotWhenTheEngineStopsGoesBackWhole(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		mux := stint.NewMux()
+		many(mux, stint.Gather(10, time.Second), func(context.Context, []stint.BatchJob[string]) error {
+			t.Error("the handler was called")
+			return nil
+		})
+		handle(mux, "long", func(context.Context, *stint.Job) error { time.Sleep(4 * time.Second); return nil })
+		var left atomic.Int64
+		stop := start(t, s, mux, engine.Config{Slots: 1, OnEvent: countReturned(&left)})
+		ids := enqueueMany(t, s, []string{"a", "b"})
+		time.Sleep(500 * time.Millisecond)
+		enqueue(t, s, "long", `{}`)
+		time.Sleep(700 * time.Millisecond) // the batch is closed, and not yet returned because it waits
+		synctest.Wait()
+		for _, id := range ids {
+			until(t, s, id, stint.Running)
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if n := left.Load(); n != 0 {
+			t.Errorf("%d jobs were left to the engine's leaving", n)
+		}
+		for _, id := range ids {
+			if job := until(t, s, id, stint.Available); len(job.Attempts) != 1 || job.Attempts[0].Outcome != stint.OutcomeReturned {
 				t.Errorf("job %d has %+v", id, job.Attempts)
 			}
 		}
@@ -396,12 +456,12 @@ func TestMiddlewareThatLimitsABatchOrCallsTwiceDoesNotHangIt(t *testing.T) {
 		if after := last.Sub(enqueued).Round(time.Second); after != time.Second {
 			t.Errorf("the call for one beside a refused one came after %v", after)
 		}
-		sizes = nil
+		sizes, enqueued = nil, time.Now()
 		twice := enqueueMany(t, s, []string{"twice"})[0]
 		time.Sleep(5 * time.Second)
 		until(t, s, twice, stint.Completed)
-		if !slices.Equal(sizes, []int{1, 1}) {
-			t.Errorf("the calls had %v jobs", sizes)
+		if after := last.Sub(enqueued).Round(time.Second); !slices.Equal(sizes, []int{1, 1}) || after != time.Second {
+			t.Errorf("the calls had %v jobs, the last one after %v", sizes, after)
 		}
 		if err := stop(); err != nil {
 			t.Fatal(err)
@@ -480,6 +540,31 @@ func TestABatchIsAnnouncedOnceBeforeWhatMayRunOnlyOnceBegins(t *testing.T) {
 	})
 }
 
+func TestABatchThatRunsForAWhileIsAnnouncedWhole(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		mux := stint.NewMux()
+		many(mux, stint.Gather(3, time.Second), func(context.Context, []stint.BatchJob[string]) error {
+			time.Sleep(time.Minute)
+			return nil
+		})
+		enqueueMany(t, s, []string{"a", "b", "c"})
+		stop := start(t, s, mux, engine.Config{Slots: 1})
+		time.Sleep(50 * time.Second)
+		synctest.Wait()
+		roster, err := s.Engines(t.Context())
+		if err != nil || len(roster) != 1 {
+			t.Fatal(roster, err)
+		}
+		if begun, err := s.Announced(t.Context(), roster[0].Token); err != nil || len(begun) != 3 {
+			t.Errorf("announced is %v, %v", begun, err)
+		}
+		time.Sleep(20 * time.Second)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // An engine dies while a batch runs and another one gathers.
 func TestTheJobsOfALostBatchRunAgainAndMayHaveRun(t *testing.T) {
 	onEach(t, func(t *testing.T, s anyStore) {
@@ -516,6 +601,42 @@ func TestTheJobsOfALostBatchRunAgainAndMayHaveRun(t *testing.T) {
 		for range 3 {
 			if !<-seen {
 				t.Error("a handler is not told that its job may have run")
+			}
+		}
+	})
+}
+
+func TestAJobThatMayHaveKilledItsProcessComesInNoBatch(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		mux, sizes := stint.NewMux(), make(chan int, 10)
+		many(mux, stint.Gather(3, time.Second), func(_ context.Context, jobs []stint.BatchJob[string]) error {
+			sizes <- len(jobs)
+			return nil
+		})
+		ids := enqueueMany(t, s, []string{"a", "b"})
+		const dead store.EngineID = 4711
+		if err := s.Join(t.Context(), store.EngineInfo{Token: dead, Instance: "dead", Slots: 2, TimeToLive: time.Second}, nil); err != nil {
+			t.Fatal(err)
+		}
+		lane := store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "")
+		if c, err := s.Claim(t.Context(), store.ClaimRequest{Engine: dead, Serial: 1, Nonce: 1, Lane: lane.ID, Max: 10, Wait: true}); err != nil || len(c.Positions) != 2 {
+			t.Fatal(c, err)
+		}
+		if h, ok := s.(store.LivenessLocker); ok {
+			h.Release(dead)
+		}
+		alone := store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront, Suspect: 2}
+		n, err := s.Bury(t.Context(), store.Burial{Engine: dead, Why: "dead"}, func(e *store.Entry, _ bool) store.Completion {
+			return store.Conclude(e, alone, time.Now(), 0)
+		})
+		if err != nil || n != 2 {
+			t.Fatal(n, err)
+		}
+		start(t, s, mux, engine.Config{Slots: 2})
+		for _, id := range ids {
+			until(t, s, id, stint.Completed)
+			if n := <-sizes; n != 1 {
+				t.Errorf("it comes with %d jobs", n)
 			}
 		}
 	})
