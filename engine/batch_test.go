@@ -234,6 +234,29 @@ func TestABacklogComesInFullBatches(t *testing.T) {
 	})
 }
 
+// An engine of one slot that has no pace yet claims one job at a time for others.
+func TestABatchIsGatheredInFewClaims(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		c := &counted{drowsy: newDrowsy(s)}
+		mux := stint.NewMux()
+		var sizes []int
+		many(mux, stint.Gather(500, time.Second), func(_ context.Context, jobs []stint.BatchJob[string]) error {
+			sizes = append(sizes, len(jobs))
+			return nil
+		})
+		enqueueMany(t, s, make([]string, 500))
+		stop := start(t, c, mux, engine.Config{Slots: 1})
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if claims := c.claims.Load(); !slices.Equal(sizes, []int{500}) || claims > 20 {
+			t.Errorf("the batches %v took %d claims", sizes, claims)
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // countReturned counts what an engine returns that has no outcome.
 func countReturned(n *atomic.Int64) func(event.Event) {
 	return func(e event.Event) {
