@@ -35,7 +35,7 @@ type Schedule struct {
 	// such as Europe/Berlin. Empty means UTC.
 	Zone string
 
-	// Job is the job to make. It has no RunAt, Delay, StartBy or IdempotencyKey;
+	// Job is the job to make. It has no RunAt, Delay, StartBy, IdempotencyKey or Unique;
 	// StartWithin counts from the occurrence.
 	Job NewJob
 
@@ -131,7 +131,9 @@ func (s Schedule) Check(l Limits) error {
 	if err := cmp.Or(checkYear("not before", s.NotBefore), checkYear("not after", s.NotAfter), zone, s.Missed.Check()); err != nil {
 		return err
 	}
-	if field := s.ofOneJob(); field != "" {
+	if field := s.ofOneJob(); field == "unique" {
+		return valid.Invalid(field, "the jobs of a schedule have the same arguments: give the schedule Unique, and its job NotUnique if the kind says otherwise")
+	} else if field != "" {
 		return valid.Invalid(field, "it belongs to one job, and a schedule makes many")
 	}
 	return s.Job.Check(l)
@@ -148,6 +150,8 @@ func (s Schedule) ofOneJob() string {
 		return "start by"
 	case s.Job.IdempotencyKey != "":
 		return "idempotency key"
+	case tidyUnique(s.Job.Unique) != "":
+		return "unique"
 	}
 	return ""
 }
