@@ -56,24 +56,33 @@ var uniqueTests = []test{
 		equal(t, t.info(t.keyed(job("k"))[0].ID).Unique, "", "another says %q, want %q")
 	}},
 	{"Within a period the second is a duplicate, also when the first has ended or is gone", func(t *T) {
-		a := job("k", stint.UniqueWithin(500*time.Millisecond))
+		a := job("k", stint.UniqueWithin(time.Hour))
 		first := t.keyed(a)[0].ID
 		w := t.join("k")
 		w.Complete(w.One())
 		r := t.keyed(a)[0]
 		equal(t, r, stint.Receipt{ID: first, Duplicate: true, State: stint.Completed}, "it is answered with %+v, want %+v")
 		t.deletes(map[stint.ID]store.DeleteStatus{first: store.DeletedNow})
-		t.retain(years)
 		equal(t, t.keyed(a)[0], stint.Receipt{ID: first, Duplicate: true}, "when that is gone it is answered with %+v, want %+v")
-		time.Sleep(600 * time.Millisecond)
+		t.pass(59 * time.Minute)
+		t.retain(atOnceKept)
+		expect(t, t.keyed(a)[0].Duplicate, "shortly before the end of the period it is stored")
+		t.pass(2 * time.Minute)
 		second := t.keyed(a)[0]
 		expect(t, !second.Duplicate, "after the period it is answered with %+v", second)
-		time.Sleep(600 * time.Millisecond)
+		t.pass(2 * time.Hour)
 		third := t.keyed(a)[0]
 		expect(t, !third.Duplicate && t.info(second.ID).State == stint.Available, "after the next period, beside one that waits, it is answered with %+v", third)
+		month := t.keyed(job("month", stint.UniqueWithin(30*24*time.Hour)))[0]
+		t.cancel("", month.ID)
+		t.deletes(map[stint.ID]store.DeleteStatus{month.ID: store.DeletedNow})
+		t.pass(29 * 24 * time.Hour)
+		t.retain(atOnceKept)
+		r = t.keyed(job("month", stint.UniqueWithin(30*24*time.Hour)))[0]
+		expect(t, r.Duplicate, "retention forgets a key whose period is not over: %+v", r)
 	}},
 	{"In a slot the second is a duplicate, until the next slot begins", func(t *T) {
-		const slot = time.Second
+		const slot = 2 * time.Second
 		a := job("k", stint.UniqueSlot(slot))
 		for range 2 {
 			time.Sleep(time.Until(time.Now().Truncate(slot).Add(slot + 20*time.Millisecond)))

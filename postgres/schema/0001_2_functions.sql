@@ -951,7 +951,7 @@ $$;
 
 -- What a job does, as the view of jobs tells it, but found by keys alone, since producers
 -- ask: of one that is gone nothing. Whether any engine has had it, and when it is due.
-create function stint.unique_holder(p_job bigint, out state text, out begun boolean, out due timestamptz) language sql stable
+create function stint.unique_holder(p_job bigint, out state text, out ended boolean, out begun boolean, out due timestamptz) language sql stable
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
   select case when x.outcome is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
@@ -959,7 +959,7 @@ as $$
               when (v.xid, v.pos) <= (f.xid, f.pos)
                and not exists (select from unnest(f.pending_xid, f.pending_pos) p(xid, pos) where p.xid = v.xid and p.pos < v.pos) then 'running'
               when k.job is null then 'available' else 'cancelled' end,
-         exists (select from stint.executions y where y.pos = b.pos) or exists (select from stint.executions y where y.job = b.pos), w.due
+         x.outcome is not null, exists (select from stint.executions y where y.pos = b.pos) or exists (select from stint.executions y where y.job = b.pos), w.due
   from stint.entries b
   left join lateral (
     select y.outcome from stint.executions y where y.pos = b.pos and y.job is null and y.final
@@ -1068,7 +1068,7 @@ begin
         if found then
           marked := marked || h.job;
         end if;
-        doomed := doomed || h.job; places := places || r.i; dues[r.i] := case when modes[r.i] = 'replace-keep-time' then coalesce(s.due, clock) end;
+        doomed := doomed || h.job; places := places || r.i; dues[r.i] := case when modes[r.i] = 'replace-keep-time' then coalesce(s.due, '-infinity') end;
       else
         update stint.idempotency i set job = p_jobs[r.i], until = untils[r.i], expires = greatest(untils[r.i], clock + interval '24 hours')
           where i.key = r.key;
@@ -1081,28 +1081,33 @@ begin
     if p_own then
       perform stint.cancel_ready(doomed, true);
     end if;
-    for at in 1 .. cardinality(doomed) loop
-      select * into s from stint.unique_holder(doomed[at]);
-      if s.state in ('completed', 'failed', 'cancelled') or modes[places[at]] = 'cancel-old' then
-        olds[places[at]] := doomed[at];
-        update stint.idempotency i set job = p_jobs[places[at]], until = untils[places[at]], expires = greatest(untils[places[at]], clock + interval '24 hours')
-          where i.key = keys[places[at]];
+    for spot in 1 .. cardinality(doomed) loop
+      select * into s from stint.unique_holder(doomed[spot]);
+      -- Ended by this call; or by its own, after the first look; or told to end.
+      if doomed[spot] = any (marked) and not exists (select from stint.cancellations c where c.job = doomed[spot])
+         or modes[places[spot]] = 'cancel-old' and not s.ended then
+        olds[places[spot]] := doomed[spot];
       else
-        -- It became ready or began meanwhile. Then it is kept, and is not cancelled.
-        delete from stint.cancellations c where c.job = doomed[at] and c.job = any (marked);
-        stands[places[at]] := doomed[at]; states[places[at]] := s.state; dues[places[at]] := null;
+        delete from stint.cancellations c where c.job = doomed[spot] and c.job = any (marked);
+        dues[places[spot]] := null;
+        if not s.ended then -- it became ready or began meanwhile, and is kept
+          stands[places[spot]] := doomed[spot]; states[places[spot]] := s.state;
+          continue;
+        end if;
       end if;
+      update stint.idempotency i set job = p_jobs[places[spot]], until = untils[places[spot]], expires = greatest(untils[places[spot]], clock + interval '24 hours')
+        where i.key = keys[places[spot]];
     end loop;
   end if;
-  for at in 1 .. cardinality(keys) loop
-    if firsts[at] < at then
-      stands[at] := stands[firsts[at]];
-      states[at] := case when stands[at] = p_jobs[firsts[at]] then 'new' else states[firsts[at]] end;
+  for spot in 1 .. cardinality(keys) loop
+    if firsts[spot] < spot then
+      stands[spot] := stands[firsts[spot]];
+      states[spot] := case when stands[spot] = p_jobs[firsts[spot]] then 'new' else states[firsts[spot]] end;
     end if;
-    if stands[at] <> p_jobs[at] and p_keys[at] is not null then
-      update stint.idempotency i set job = stands[at] where i.key = p_keys[at] and i.job = p_jobs[at];
+    if stands[spot] <> p_jobs[spot] and p_keys[spot] is not null then
+      update stint.idempotency i set job = stands[spot] where i.key = p_keys[spot] and i.job = p_jobs[spot];
     end if;
-    id := p_jobs[at]; job := stands[at]; state := states[at]; old := olds[at]; due := dues[at];
+    id := p_jobs[spot]; job := stands[spot]; state := states[spot]; old := olds[spot]; due := dues[spot];
     return next;
   end loop;
 end
