@@ -91,6 +91,7 @@ func NotAfter(t time.Time) ScheduleOption {
 func (k Kind[A]) Schedule(name string, when cron.Recurrence, args A, opts ...ScheduleOption) Schedule {
 	s := Schedule{Name: name, Recurrence: when}
 	s.Job, s.err = k.New(args)
+	s.Job.Unique = "" // of the kind: all jobs of a schedule have the same key
 	for _, opt := range opts {
 		opt.schedule(&s)
 	}
@@ -132,7 +133,7 @@ func (s Schedule) Check(l Limits) error {
 		return err
 	}
 	if field := s.ofOneJob(); field == "unique" {
-		return valid.Invalid(field, "the jobs of a schedule have the same arguments: give the schedule Unique, and its job NotUnique if the kind says otherwise")
+		return valid.Invalid(field, "the jobs of a schedule have the same arguments: give the schedule Unique instead")
 	} else if field != "" {
 		return valid.Invalid(field, "it belongs to one job, and a schedule makes many")
 	}
