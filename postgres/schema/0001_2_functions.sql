@@ -916,13 +916,13 @@ begin
   if parts[1] is null or parts[1] !~ '^(until-ended|(within|slot):([0-9]+([.][0-9]+)?(w|d|h|m|s|ms|us))+)$' then
     raise exception 'stint: % is not until-ended, within:1h or slot:24h', quote_nullable(parts[1]) using errcode = '22023';
   elsif scope <> 'until-ended' then
-    period := round(extract(epoch from split_part(parts[1], ':', 2)::interval) * 1000000);
+    period := round(extract(epoch from regexp_replace(split_part(parts[1], ':', 2), '([a-z])([0-9])', '\1 \2', 'g')::interval) * 1000000);
     if period not between 1000 and 3153600000000000 then
       raise exception 'stint: % is no period for unique jobs', split_part(parts[1], ':', 2) using errcode = '22023';
     end if;
   end if;
   foreach part in array parts[2:] loop
-    if part like 'by=%' and pointers is null then
+    if part like 'by=_%' and pointers is null then
       pointers := array(select distinct p collate "C" from unnest(string_to_array(substr(part, 4), '|')) as p order by 1);
     elsif part ~ '^across=[^[:cntrl:]]+$' and across is null then
       across := substr(part, 8);
@@ -1017,10 +1017,10 @@ begin
   -- two batches would take each other's. A key that another transaction takes is waited for.
   with added as (
     insert into stint.idempotency (key, job, fingerprint, until, expires)
-      select distinct on (a.key) a.key, a.job, '', a.until, greatest(a.until, clock + interval '24 hours')
-      from (select k collate "C" as key, j as job, u as until, i from unnest(keys, p_jobs, untils) with ordinality as t(k, j, u, i)) a
-      order by a.key, a.i
-      on conflict do nothing returning key)
+      select distinct on (n.key) n.key, n.job, '', n.until, greatest(n.until, clock + interval '24 hours')
+      from (select k collate "C" as key, j as job, u as until, i from unnest(keys, p_jobs, untils) with ordinality as t(k, j, u, i)) n
+      order by n.key, n.i
+      on conflict (key) do nothing returning key)
     select coalesce(array_agg(n.key), '{}') into fresh from added n;
   for r in
     select * from (
@@ -1042,7 +1042,7 @@ begin
     loop
       -- In statements of their own: what committed while this one waited is not in an
       -- earlier snapshot. Of a forgotten row see take_keys.
-      select i.job, i.until into h from stint.idempotency i where i.key = r.key order by i.xmax = 0 desc limit 1;
+      select i.job, i.until into h from stint.idempotency i where i.key = r.key order by (i.xmax = 0) desc limit 1;
       here := found;
       if not here then
         insert into stint.idempotency (key, job, fingerprint, until, expires)
@@ -1091,6 +1091,7 @@ begin
         delete from stint.cancellations c where c.job = doomed[spot] and c.job = any (marked);
         dues[places[spot]] := null;
         if not s.ended then -- it became ready or began meanwhile, and is kept
+          select * into s from stint.unique_holder(doomed[spot]); -- without the marker
           stands[places[spot]] := doomed[spot]; states[places[spot]] := s.state;
           continue;
         end if;
