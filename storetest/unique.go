@@ -22,8 +22,8 @@ var uniqueTests = []test{
 		first := t.keyed(withArgs("k", `{"id":"a","of":{"0/x":[1,null]},"n":1}`, by))[0].ID
 		for text, same := range map[string]bool{
 			` {"n":2, "of":{"0/x":[2,null]}, "id":"\u0061"}`: true,
-			`{"id":"a","of":{"0/x":[1,0]}}`:                   false,
-			`{"id":["a"],"of":{"0/x":[1,null]}}`:              false,
+			`{"id":"a","of":{"0/x":[1,0]}}`:                  false,
+			`{"id":["a"],"of":{"0/x":[1,null]}}`:             false,
 		} {
 			r := t.keyed(withArgs("k", text, by))[0]
 			expect(t, r.Duplicate == same && (r.ID == first) == same, "%s is answered with %+v beside job %d", text, r, first)
