@@ -246,7 +246,7 @@ func TestUniqueJobsSurviveTheEndsOfTheirProducers(t *testing.T) {
 		for ctx.Err() == nil {
 			time.Sleep(20 * time.Millisecond)
 			_, _ = s.pool.Exec(ctx, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
-				and query like '%take_unique%' and pid <> pg_backend_pid() order by random() limit 1`)
+				and query like '%as wanted%' and pid <> pg_backend_pid() order by random() limit 1`)
 		}
 	})
 	w := storetest.Join(t, s, "k")
@@ -269,7 +269,7 @@ func TestUniqueJobsSurviveTheEndsOfTheirProducers(t *testing.T) {
 	wg.Go(func() {
 		for ctx.Err() == nil {
 			w.Complete(w.ClaimAll()...)
-			time.Sleep(time.Millisecond)
+			time.Sleep(50 * time.Millisecond)
 		}
 	})
 	for p := range producers {
@@ -317,7 +317,7 @@ func TestUniqueJobsSurviveTheEndsOfTheirProducers(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("%d stored, %d duplicates, %d replaced, %d calls cut off", stored.Load(), kept.Load(), made.Load(), lost.Load())
-	if stored.Load() == 0 || kept.Load() == 0 || made.Load() == 0 || lost.Load() == 0 {
+	if stored.Load() == 0 || kept.Load() == 0 || made.Load() == 0 || lost.Load() <= producers { // so many are cut off by the end
 		t.Error("something of this did not happen")
 	}
 }
