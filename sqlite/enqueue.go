@@ -137,7 +137,10 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 		if at > created {
 			e.due, e.lane = at, store.NoLane
 		}
-		if e.startBy = startBy(j, max(created, e.due)); place != nil {
+		if e.startBy = startBy(j, max(created, e.due)); e.startBy != 0 && due > e.startBy {
+			return valid.Invalid("start by", "the job is due only after that")
+		}
+		if place != nil {
 			place(e)
 		}
 		// Another job of the batch may have the same key.

@@ -232,6 +232,9 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 		if !kept.IsZero() {
 			due = kept
 		}
+		if !j.StartBy.IsZero() && kept.After(j.StartBy) {
+			return nil, valid.Invalid("start by", "the job is due only after that")
+		}
 		j.StartBy, j.StartWithin = m.startBy(&j, now, due), 0
 		if m.is("rounds numbers") {
 			j.Args = rounded(j.Args)

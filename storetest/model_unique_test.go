@@ -90,6 +90,9 @@ func (d *database) takeUnique(in *modelTx, j stint.NewJob) (r stint.Receipt, due
 		if u.OnConflict == stint.ReplaceKeepTime {
 			due = d.jobs[id].due
 		}
+		if !j.StartBy.IsZero() && due.After(j.StartBy) {
+			return r, due
+		}
 		d.cancel(id, "")
 		return stint.Receipt{Replaced: id}, due
 	}

@@ -139,6 +139,12 @@ var uniqueTests = []test{
 		w.Finish(failed, e)
 		equal(t, t.keyed(newer)[0], stint.Receipt{ID: old, Duplicate: true, State: stint.Retrying}, "beside one that is retried it is answered with %+v, want %+v")
 	}},
+	{"A replacement that would be due only after its StartBy is refused", func(t *T) {
+		old := t.keyed(job("k", stint.UniqueUntilEnded(), stint.Delay(time.Hour)))[0].ID
+		_, err := stint.NewClient(t.Store).Enqueue(t.ctx, job("k", stint.UniqueUntilEnded(stint.OrReplaceKeepTime()), stint.StartBy(t.clock().Add(time.Minute))))
+		fails(t, err, stint.ErrInvalid, "the error is %v")
+		t.state(old, stint.Scheduled)
+	}},
 	{"Cancelling the old one ends what waits and asks what runs to stop", func(t *T) {
 		newer := job("k", stint.UniqueUntilEnded(stint.OrCancelOld()))
 		old := t.keyed(newer)[0].ID
