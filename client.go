@@ -170,6 +170,15 @@ type Enqueuer interface {
 	// taken one of the keys, and then until the transaction ends, since only then is
 	// it known whether the job exists.
 	//
+	// A job with Unique is stored only if no job holds its unique key: that is, one which was stored
+	// under it and has not ended, or whose period is not over. Otherwise its receipt names
+	// that job, the holder, and says that this one is a duplicate, or what became of the holder.
+	// A repetition of a job with both keys is answered by the idempotency key, also when that one
+	// was a duplicate because of its unique key. A job that was cancelled and waits or is
+	// ready holds nothing. In a caller's transaction a holder is replaced only while it waits for its
+	// time: one that is ready might begin before the commit, so it is kept. What holds of
+	// idempotency keys holds for waiting as well.
+	//
 	// A job that is due only after its StartBy is refused as [ErrInvalid], with the
 	// whole batch. In PostgreSQL that aborts a caller's transaction, as any error of a
 	// statement does.
@@ -184,8 +193,18 @@ type Receipt struct {
 	ID ID `json:"id"`
 
 	// Duplicate reports that a job had been enqueued with the same idempotency key
-	// before. ID is that job's, and nothing was stored.
+	// before, or that another job holds the unique key. ID is that job's, and nothing was stored.
 	Duplicate bool `json:"duplicate,omitempty"`
+
+	// State is, of a duplicate because of a unique key, the state that the job of this key was
+	// found in. It is empty if that job was deleted.
+	State State `json:"state,omitempty"`
+
+	// Replaced and Cancelled name the job that held the unique key and was cancelled for this one:
+	// Replaced before it began ([Replace], [ReplaceKeepTime]), Cancelled whatever it did
+	// ([CancelOld]).
+	Replaced  ID `json:"replaced,omitempty"`
+	Cancelled ID `json:"cancelled,omitempty"`
 }
 
 // Tx is a caller's transaction, as a store's package wraps it: postgres.Tx,

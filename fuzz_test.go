@@ -217,3 +217,39 @@ func refused(t *testing.T, text string, err error, field string) {
 		t.Errorf("%q is refused by %d bytes", text, len(err.Error()))
 	}
 }
+
+func FuzzUniqueness(f *testing.F) {
+	for _, text := range []string{
+		"until-ended", "within:1h30m", "slot:1d,by=/a|/b/0,across=x,replace-keep-time", "until-ended,by=/~1~0,cancel-old", "until-ended,by=/,keep",
+		"", "none", "within", "within:0s", "slot:9999w", "until-ended,by=", "until-ended,by=/~2", "until-ended,x=1", "within:1h,cancel-old", "until-ended,across= x",
+	} {
+		f.Add(text, `{"a":1,"b":[null],"":{},"/~":2}`)
+	}
+	f.Fuzz(func(t *testing.T, text, args string) {
+		u, err := stint.ParseUniqueness(text)
+		if err != nil {
+			var invalid *stint.InvalidError
+			if !errors.As(err, &invalid) {
+				t.Errorf("%q is refused by %v", text, err)
+			}
+			return
+		}
+		if again, err := stint.ParseUniqueness(u.String()); err != nil || !reflect.DeepEqual(again, u) {
+			t.Errorf("%q is %q, which is read as %+v, want %+v: %v", text, u, again, u, err)
+		}
+		if !json.Valid([]byte(args)) {
+			return
+		}
+		selected, err := u.Selected(json.RawMessage(args))
+		if err != nil {
+			return
+		}
+		var found map[string]json.RawMessage
+		if len(u.By) > 0 && (json.Unmarshal(selected, &found) != nil || len(found) != len(u.By)) {
+			t.Errorf("%q selects %s of %s", text, selected, args)
+		}
+		if until := u.Until(1e15); u.Scope != stint.UntilEnded && until <= 1e15 {
+			t.Errorf("%q ends at %d", text, until)
+		}
+	})
+}

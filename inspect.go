@@ -39,6 +39,7 @@ type JobInfo struct {
 	Timeout   time.Duration `json:"timeout,omitempty"`
 	StartBy   time.Time     `json:"start_by,omitzero"` // the instant after which no attempt begins
 	MaxLosses int           `json:"max_losses"`
+	Unique    string        `json:"unique,omitempty"` // as in [NewJob]
 	Created   time.Time     `json:"created"`
 	Due       time.Time     `json:"due"`
 

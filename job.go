@@ -93,6 +93,10 @@ type NewJob struct {
 	// IdempotencyKey makes repetitions of an enqueue harmless: see the option
 	// [IdempotencyKey]. Empty means none.
 	IdempotencyKey string `json:"idempotency_key,omitempty" maxLength:"255"`
+
+	// Unique says which other jobs the job may not stand beside: see [UniqueUntilEnded] and
+	// [ParseUniqueness]. Empty means any, and "none" the same where the kind says otherwise.
+	Unique string `json:"unique,omitempty" maxLength:"1000" doc:"until-ended, within:1h or slot:24h; after commas by=/id|/tenant, across=name, and replace, replace-keep-time or cancel-old; none takes back what the kind says"`
 }
 
 var noArgs = json.RawMessage("{}")
@@ -108,6 +112,7 @@ func (j *NewJob) Fill() {
 	if len(j.Metadata) == 0 || string(j.Metadata) == "null" {
 		j.Metadata = nil
 	}
+	j.Unique = tidyUnique(j.Unique)
 	j.describe()
 }
 

@@ -21,7 +21,7 @@ func full(t *testing.T) stint.NewJob {
 	j := stint.NewJob{
 		Kind: "k", Args: json.RawMessage(`{"a":"<b>"}`), Queue: "q", Priority: -3, RunAt: at, Delay: time.Second, Retry: retry.Fixed(2, time.Second),
 		Timeout: time.Minute, StartBy: at, StartWithin: 90 * time.Second, MaxLosses: new(0), Tags: []string{"a"}, URN: "u",
-		Source: "s", Description: "d", Metadata: json.RawMessage(`{"m":1}`), Correlation: "c", IdempotencyKey: "i",
+		Source: "s", Description: "d", Metadata: json.RawMessage(`{"m":1}`), Correlation: "c", IdempotencyKey: "i", Unique: "until-ended",
 	}
 	for f, v := range reflect.ValueOf(j).Fields() {
 		if v.IsZero() {

@@ -26,6 +26,9 @@ type KindInfo struct {
 	// [NewJob.StartWithin].
 	StartWithin time.Duration `json:"start_within,omitempty"`
 
+	// Unique is the uniqueness of its jobs: see [NewJob.Unique].
+	Unique string `json:"unique,omitempty"`
+
 	// Declared is when an engine last changed the declaration. Only stores set it.
 	Declared time.Time `json:"declared,omitzero"`
 
@@ -41,7 +44,7 @@ func (d KindInfo) Job(args json.RawMessage, opts ...Option) NewJob {
 	job := NewJob{
 		Kind: d.Name, Args: args, Queue: d.Queue, Priority: d.Priority,
 		Retry: d.Retry, Timeout: d.Timeout, MaxLosses: d.MaxLosses, Tags: slices.Clone(d.Tags),
-		StartWithin: d.StartWithin,
+		StartWithin: d.StartWithin, Unique: d.Unique,
 	}
 	for _, opt := range opts {
 		opt(&job)
@@ -79,7 +82,7 @@ func NewKind[A any](name string, defaults ...Option) Kind[A] {
 	d := KindInfo{
 		Name: name, Queue: job.Queue, Priority: job.Priority,
 		Retry: job.Retry, Timeout: job.Timeout, MaxLosses: job.MaxLosses, Tags: job.Tags,
-		StartWithin: job.StartWithin,
+		StartWithin: job.StartWithin, Unique: job.Unique,
 	}
 	if field := job.differs(d.Job(nil)); field != "" {
 		panic(fmt.Sprintf("stint: kind %q: %s belongs to a job, not to a kind", name, field))

@@ -27,7 +27,7 @@ type RerunResult struct {
 	Answer RerunStatus `json:"answer"`
 
 	// ID is the job that runs: the job itself, or the new one that repeats it. Zero if
-	// there is none.
+	// there is none. Of [RerunNotUnique] it is the job that holds the unique key.
 	ID ID `json:"id,omitempty"`
 }
 
@@ -42,6 +42,7 @@ const (
 	RerunRecoveredBefore RerunStatus = "recovered before" // a new job did it again before this call
 	RerunAvailable       RerunStatus = "available"        // it was ready already
 	RerunRunning         RerunStatus = "running"          // it runs
+	RerunNotUnique       RerunStatus = "not unique"       // it had ended, and another job, which the ID names, holds its unique key
 	RerunNotFound        RerunStatus = "not found"        // there is no such job
 )
 

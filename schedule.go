@@ -35,7 +35,7 @@ type Schedule struct {
 	// such as Europe/Berlin. Empty means UTC.
 	Zone string
 
-	// Job is the job to make. It has no RunAt, Delay, StartBy or IdempotencyKey;
+	// Job is the job to make. It has no RunAt, Delay, StartBy, IdempotencyKey or Unique;
 	// StartWithin counts from the occurrence.
 	Job NewJob
 
@@ -91,6 +91,7 @@ func NotAfter(t time.Time) ScheduleOption {
 func (k Kind[A]) Schedule(name string, when cron.Recurrence, args A, opts ...ScheduleOption) Schedule {
 	s := Schedule{Name: name, Recurrence: when}
 	s.Job, s.err = k.New(args)
+	s.Job.Unique = "" // of the kind: all jobs of a schedule have the same key
 	for _, opt := range opts {
 		opt.schedule(&s)
 	}
@@ -131,7 +132,9 @@ func (s Schedule) Check(l Limits) error {
 	if err := cmp.Or(checkYear("not before", s.NotBefore), checkYear("not after", s.NotAfter), zone, s.Missed.Check()); err != nil {
 		return err
 	}
-	if field := s.ofOneJob(); field != "" {
+	if field := s.ofOneJob(); field == "unique" {
+		return valid.Invalid(field, "the jobs of a schedule have the same arguments: give the schedule Unique instead")
+	} else if field != "" {
 		return valid.Invalid(field, "it belongs to one job, and a schedule makes many")
 	}
 	return s.Job.Check(l)
@@ -148,6 +151,8 @@ func (s Schedule) ofOneJob() string {
 		return "start by"
 	case s.Job.IdempotencyKey != "":
 		return "idempotency key"
+	case tidyUnique(s.Job.Unique) != "":
+		return "unique"
 	}
 	return ""
 }

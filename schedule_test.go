@@ -455,3 +455,16 @@ type noStore struct{}
 func (noStore) Enqueue(context.Context, stint.Tx, []stint.NewJob) ([]stint.Receipt, error) {
 	return nil, nil
 }
+
+// All jobs of a schedule have the same unique key, so that of the kind is for producers.
+func TestAScheduleHasAUniquenessOfItsOwn(t *testing.T) {
+	kind := stint.NewKind[struct{}]("k", stint.UniqueUntilEnded())
+	s := kind.Schedule("s", cron.MustParse("every 5m"), struct{}{})
+	if ready, err := s.Ready(stint.Limits{}); err != nil || ready.Job.Unique != "" {
+		t.Errorf("of a unique kind it makes %+v, error %v", ready.Job, err)
+	}
+	s.Job.Unique = "until-ended"
+	if _, err := s.Ready(stint.Limits{}); !errors.Is(err, stint.ErrInvalid) || !strings.Contains(err.Error(), "give the schedule Unique") {
+		t.Errorf("a unique job gives %v", err)
+	}
+}

@@ -69,6 +69,9 @@ func editOf(j *stint.JobInfo, now time.Time) editPage {
 		"kind": {j.Kind}, "args": {indented(j.Args)}, "queue": {j.Queue}, "priority": {strconv.Itoa(j.Priority)}, "tags": {strings.Join(j.Tags, "\n")},
 		"urn": {j.URN}, "source": {j.Source}, "description": {j.Description()}, "metadata": {indented(undescribed(j))}, "retry": {j.Retry}, "max_losses": {strconv.Itoa(j.MaxLosses)},
 	}}
+	if j.State.Final() { // beside itself it would be a duplicate
+		p.Form.Set("unique", j.Unique)
+	}
 	if j.Timeout > 0 {
 		p.Form.Set("timeout", retry.FormatDuration(j.Timeout))
 	}
@@ -150,6 +153,9 @@ func (b *Dashboard) newJob(r *http.Request) (flash, error) {
 		return flash{}, fmt.Errorf("one job was enqueued, and %d receipts came", len(receipts))
 	}
 	id := receipts[0].ID.String()
+	if receipts[0].Duplicate {
+		return flash{Text: "Not enqueued: its unique key is held by", Link: "/jobs/" + id, Word: "job " + id}, nil
+	}
 	done := flash{OK: true, Text: "Enqueued as", Link: "/jobs/" + id, Word: "job " + id}
 	if like != nil && r.PostForm.Get("cancel") != "" {
 		before, err := b.cancelEdited(r, like.ID, id)

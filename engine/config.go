@@ -78,7 +78,7 @@ type Config struct {
 
 	// Poll is how often the engine asks the store for work when it got no notification. The default
 	// is 1 second. Where more than ten engines work on the same queues, each waits longer in
-	// proportion, up to five times, since the others ask in between. Where the store cannot notify, Poll is the longest wait, unless PollTo is set.
+	// proportion, up to ten times, since the others ask in between. Where the store cannot notify, Poll is the longest wait, unless PollTo is set.
 	Poll time.Duration
 
 	// PollFrom and PollTo apply while the store cannot notify. The engine asks for more work this

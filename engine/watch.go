@@ -78,14 +78,14 @@ func (s *session) countPeers() int {
 }
 
 // shared returns how long to wait for something that any engine of the same queues would do. In a
-// fleet of more than ten that is longer, up to five times in the mean, since others do it in between:
+// fleet of more than ten that is longer, up to ten times in the mean, since others do it in between:
 // at random, or engines that were started together would all do it at once. Where nothing is
 // notified, it is as long as alone.
 func (s *session) shared(wait time.Duration) time.Duration {
 	if !s.listening.Load() {
 		return wait
 	}
-	more := wait * time.Duration(min(max(s.countPeers(), 10), 50)-10) / 10
+	more := wait * time.Duration(min(max(s.countPeers(), 10), 100)-10) / 10
 	return wait + rand.N(2*more+1)
 }
 

@@ -91,7 +91,8 @@ var EnqueueJobs = declare(&Op[JobsInput, []stint.Receipt]{
 	Decl: Decl{
 		Name: "jobs enqueue", Method: http.MethodPost, Path: "/jobs", Needs: guard.Operator, Summary: "Enqueue jobs", Status: http.StatusCreated,
 		Doc: "Stores all of the jobs or none. With an `idempotency_key` a request whose answer was lost can be sent again: " +
-			"the first stores the job, and a repetition is answered with its id and `duplicate`.",
+			"the first stores the job, and a repetition is answered with its id and `duplicate`. So is a `unique` job while another " +
+			"holds its unique key, with the `state` of that one; `replaced` and `cancelled` name a job that made room for it.",
 	},
 	do: func(ctx context.Context, l *Local, in *JobsInput) ([]stint.Receipt, error) {
 		declare, err := l.declarations(ctx, in.Body.Force, in.Body.Exact)

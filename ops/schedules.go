@@ -151,6 +151,12 @@ var DeclareSchedule = declare(&Op[ScheduleInput, *store.ScheduleInfo]{
 		if err != nil {
 			return nil, err
 		}
+		own := in.Body.Job // what the kind says of uniqueness is for producers
+		exact, err := own.job(stint.KindInfo{})
+		if err != nil {
+			return nil, err
+		}
+		job.Unique = exact.Unique
 		s, err := in.Body.schedule(in.Schedule, job)
 		if err != nil {
 			return nil, err

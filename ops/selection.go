@@ -118,6 +118,7 @@ var answersInWords = map[string]string{
 	string(stint.RerunRecoveredBefore): "already retried before",
 	string(stint.RerunAvailable):       "already ready",
 	string(stint.RerunRunning):         "running",
+	string(stint.RerunNotUnique):       "refused: another job has the unique key",
 
 	string(store.DeletedNow):     "deleted",
 	string(store.DeleteNotFinal): "kept: not ended yet",

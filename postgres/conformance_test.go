@@ -109,7 +109,7 @@ func (p place) harness(server *pgtest.Server) storetest.Harness {
 		Pass: func(t testing.TB, of storetest.Store, d time.Duration) error {
 			s := of.(*Store)
 			for _, text := range []string{
-				`update stint.idempotency set expires = expires - $1 * interval '1 microsecond'`,
+				`update stint.idempotency set expires = expires - $1 * interval '1 microsecond', until = until - $1 * interval '1 microsecond'`,
 				`update stint.executions set started = started - $1 * interval '1 microsecond', finished = finished - $1 * interval '1 microsecond'`,
 				`update stint.engine_history set ended = ended - $1 * interval '1 microsecond'`,
 				`update stint.changes set at = at - $1 * interval '1 microsecond'`,

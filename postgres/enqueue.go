@@ -70,16 +70,36 @@ with ` + dictSQL + `, draft as materialized (
   select ` + draftSQL + `, case when j.key is not null then stint.fingerprint(j.kind, j.args::jsonb) end as fingerprint
   from dict d, unnest(` + columnsSQL + `, $20::text[]) with ordinality as j(` + columnNames + `, key, i), (select clock_timestamp() as now) c
   order by j.i
-), taken as materialized (
-  select t.* from (
-    select array_agg(key order by i) as keys, array_agg(fingerprint order by i) as fingerprints, array_agg(id order by i) as ids
-    from draft where key is not null) k, stint.take_keys(k.keys, k.fingerprints, k.ids) as t
-), job as materialized (
+), ` + takeKeysSQL + `, job as materialized (
   select d.* from draft d left join taken t using (key)
   where coalesce(t.job = d.id, true) and not exists (select from taken where not same)
 ), ` + storeSQL + `
 select coalesce(t.job, d.id), coalesce(t.job <> d.id, false), coalesce(t.same, true), coalesce(t.fresh, false)
 from draft d left join taken t using (key) order by d.i`
+
+// uniqueSQL is the same for jobs of which some are unique. Their keys are taken after the idempotency
+// keys, for those that are the first of theirs.
+var uniqueSQL = `
+with ` + dictSQL + `, draft as materialized (
+  select ` + draftColumnsSQL + ` as wanted, case when j.key is not null then stint.fingerprint(j.kind, j.args::jsonb) end as fingerprint
+  from dict d, unnest(` + columnsSQL + `, $20::text[], $21::text[]) with ordinality as j(` + columnNames + `, key, uniqueness, i), (select clock_timestamp() as now) c
+  order by j.i
+), ` + takeKeysSQL + `, alone as materialized (
+  select t.* from (
+    select array_agg(uniqueness order by i) as specs, array_agg(kind order by i) as kinds, array_agg(args::jsonb order by i) as args,
+           array_agg(key order by i) as keys, array_agg(id order by i) as ids
+    from draft d left join taken t using (key)
+    where uniqueness is not null and coalesce(t.job = d.id, true) and not exists (select from taken where not same)) u,
+    stint.take_unique(u.specs, u.kinds, u.args, u.keys, u.ids, $22::boolean) as t
+), job as materialized (
+  select d.*, case when u.old is not null and d.uniqueness ~ ',replace-keep-time$' then nullif(greatest(u.due, d.created), d.created) else d.wanted end as due
+  from draft d left join taken t using (key) left join alone u on u.id = d.id
+  where coalesce(t.job = d.id, true) and coalesce(u.job = d.id, true) and not exists (select from taken where not same)
+), ` + storeUniqueSQL + `
+select coalesce(u.job, t.job, d.id), coalesce(u.job, t.job, d.id) <> d.id, coalesce(t.same, true), coalesce(t.fresh, false),
+       coalesce(case when u.state = 'new' then (select case when j.due is null then 'available' else 'scheduled' end from job j where j.id = u.job) else u.state end, ''),
+       case when u.id = d.id then coalesce(u.old, 0) else 0 end
+from draft d left join taken t using (key) left join alone u on u.id = coalesce(t.job, d.id) order by d.i`
 
 const columnNames = `lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, max_losses, correlation, at, delay, tags, start_by, start_within`
 
@@ -87,8 +107,17 @@ const columnsSQL = `$3::bigint[], $4::text[], $5::smallint[], $6::text[], $7::te
     $9::bigint[], $10::text[], $11::text[], $12::text[], $13::smallint[], $14::text[], $15::timestamptz[], $16::bigint[], $17::text[],
     $18::timestamptz[], $19::bigint[]`
 
-const draftSQL = `j.*, d.ids[j.policy] as known, d.bodies[j.policy] as retry, nextval('stint.positions') as id, c.now as created,
-         case when j.at > c.now then j.at when j.delay > 0 then c.now + j.delay * interval '1 microsecond' end as due`
+// takeKeysSQL takes the idempotency keys of a draft.
+const takeKeysSQL = `taken as materialized (
+  select t.* from (
+    select array_agg(key order by i) as keys, array_agg(fingerprint order by i) as fingerprints, array_agg(id order by i) as ids
+    from draft where key is not null) k, stint.take_keys(k.keys, k.fingerprints, k.ids) as t
+)`
+
+const draftSQL = draftColumnsSQL + ` as due`
+
+const draftColumnsSQL = `j.*, d.ids[j.policy] as known, d.bodies[j.policy] as retry, nextval('stint.positions') as id, c.now as created,
+         case when j.at > c.now then j.at when j.delay > 0 then c.now + j.delay * interval '1 microsecond' end`
 
 // storeSQL stores the rows of job.
 const storeSQL = `body as (
@@ -103,6 +132,10 @@ const storeSQL = `body as (
 ), label as (
   insert into stint.job_tags (tag, job) select unnest(tags::text[]), id from job
 )`
+
+// storeUniqueSQL is the same with what is said of uniqueness.
+var storeUniqueSQL = strings.NewReplacer("correlation, start_by)", "correlation, start_by, uniqueness)",
+	"interval '1 microsecond' end\n", "interval '1 microsecond' end, uniqueness\n").Replace(storeSQL)
 
 // notifySQL wakes all loops of all engines, notifyWorkSQL the claim stages of a few (see newsOf).
 const (
@@ -136,10 +169,16 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 	}
 	a := answer{jobs: jobs, receipts: make([]stint.Receipt, 0, len(jobs))}
 	stmts, columns := s.enqueueStatements(jobs, known, ring)
+	if columns == uniqueColumns {
+		stmts[0].args = append(stmts[0].args, tx.Handle == nil)
+		if !ring && !tx.Quiet && slices.ContainsFunc(jobs, cancelsOld) {
+			stmts = append(stmts, statement{s.sql.notify, nil}) // a handler is to stop
+		}
+	}
 	switch scan := a.reader(columns); {
 	case tx.Handle != nil:
 		err = runIn(ctx, tx, stmts, scan)
-	case columns == keyedColumns:
+	case columns >= keyedColumns:
 		err = runCommitted(ctx, s.pool, stmts, scan)
 	default:
 		err = spoken(ctx, s.pool, func(c *pgxpool.Conn) error { return runBatch(ctx, c, stmts, scan) })
@@ -159,8 +198,11 @@ type answer struct {
 
 // reader reads rows that begin with an id, or those of keyedSQL.
 func (a *answer) reader(columns int) func(row func(...any) error) error {
-	if columns == keyedColumns {
+	switch columns {
+	case keyedColumns:
 		return a.scanKeyed
+	case uniqueColumns:
+		return a.scanUnique
 	}
 	var id int64
 	into := []any{&id, new(any)}[:columns]
@@ -171,8 +213,30 @@ func (a *answer) reader(columns int) func(row func(...any) error) error {
 	}
 }
 
-// keyedColumns is how many columns keyedSQL answers with; others have fewer.
-const keyedColumns = 4
+// keyedColumns is how many columns keyedSQL answers with, and uniqueColumns uniqueSQL; others have
+// fewer.
+const (
+	keyedColumns  = 4
+	uniqueColumns = 6
+)
+
+// scanUnique reads what uniqueSQL answers.
+func (a *answer) scanUnique(row func(...any) error) error {
+	var state stint.State
+	var old stint.ID
+	err := a.scanKeyed(func(into ...any) error { return row(append(into, (*string)(&state), (*int64)(&old))...) })
+	if err != nil {
+		return err
+	}
+	i := len(a.receipts) - 1
+	a.receipts[i].State = state
+	if cancelsOld(a.jobs[i]) {
+		a.receipts[i].Cancelled = old
+	} else {
+		a.receipts[i].Replaced = old
+	}
+	return nil
+}
 
 // scanKeyed reads what keyedSQL answers.
 func (a *answer) scanKeyed(row func(...any) error) error {
@@ -208,13 +272,16 @@ func (s *Store) enqueueStatements(jobs []stint.NewJob, known dictionary, ring bo
 	}
 	stmts = []statement{{text, args}}
 	switch {
-	case ring && slices.ContainsFunc(jobs, scheduled):
+	case ring && (slices.ContainsFunc(jobs, scheduled) || slices.ContainsFunc(jobs, cancelsOld)):
 		stmts = append(stmts, statement{s.sql.notify, nil})
 	case ring:
 		stmts = append(stmts, statement{s.sql.notifyWork, nil})
 	}
-	if text == s.sql.keyed {
+	switch text {
+	case s.sql.keyed:
 		return stmts, keyedColumns
+	case s.sql.unique:
+		return stmts, uniqueColumns
 	}
 	return stmts, 1
 }
@@ -222,9 +289,12 @@ func (s *Store) enqueueStatements(jobs []stint.NewJob, known dictionary, ring bo
 // scheduled tells whether a job may have to wait for its time.
 func scheduled(j stint.NewJob) bool { return j.Delay > 0 || !j.RunAt.IsZero() }
 
+// cancelsOld tells whether a job may cancel one that runs.
+func cancelsOld(j stint.NewJob) bool { return strings.HasSuffix(j.Unique, string(stint.CancelOld)) }
+
 // plain tells whether a job is its own entry and nothing else.
 func plain(j *stint.NewJob) bool {
-	return j.Delay <= 0 && j.RunAt.IsZero() && j.StartWithin <= 0 && j.StartBy.IsZero() && len(j.Tags) == 0 && j.IdempotencyKey == ""
+	return j.Delay <= 0 && j.RunAt.IsZero() && j.StartWithin <= 0 && j.StartBy.IsZero() && len(j.Tags) == 0 && j.IdempotencyKey == "" && j.Unique == ""
 }
 
 // oneArgs returns the parameters of oneSQL. Options that are not set are null.
@@ -253,6 +323,8 @@ func orNull(text string) any {
 func (s *Store) enqueueArgs(jobs []stint.NewJob, known dictionary) (string, []any) {
 	c := columnsOf(jobs, known)
 	switch {
+	case c.unique.column != nil:
+		return s.sql.unique, append(c.all(known), c.keys.column, c.unique.column)
 	case c.keys.column != nil:
 		return s.sql.keyed, append(c.all(known), c.keys.column)
 	case c.at.column != nil, c.delay.column != nil, c.tags.column != nil, c.startBy.column != nil, c.startWithin.column != nil:
@@ -270,6 +342,7 @@ type batchColumns struct {
 	timeout, delay, startWithin                    sparse[int64]
 	losses                                         sparse[int16]
 	urn, source, metadata, correlation, tags, keys sparse[string]
+	unique                                         sparse[string]
 	at, startBy                                    sparse[time.Time]
 }
 
@@ -314,6 +387,7 @@ func columnsOf(jobs []stint.NewJob, known dictionary) *batchColumns {
 		c.metadata.setText(n, i, string(j.Metadata))
 		c.correlation.setText(n, i, j.Correlation)
 		c.keys.setText(n, i, j.IdempotencyKey)
+		c.unique.setText(n, i, j.Unique)
 	}
 	return c
 }

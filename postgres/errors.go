@@ -25,7 +25,7 @@ var errWritten = errors.New("a claim must be a transaction of its own")
 // ownCodes are the errors of the schema's functions.
 var ownCodes = map[string]error{
 	"ST001": errIsolation, "ST002": store.ErrBuried, "ST003": store.ErrClaimGone, "ST004": errWritten,
-	"ST005": stint.ErrKeyConflict, "ST006": store.ErrDuplicate, "ST020": store.ErrNotHeld,
+	"ST005": stint.ErrKeyConflict, "ST006": store.ErrDuplicate, "ST008": store.ErrDuplicate, "ST020": store.ErrNotHeld,
 }
 
 // translate says in stint's words what PostgreSQL said by code. The server's
@@ -39,6 +39,8 @@ func translate(err error) error {
 		return fmt.Errorf("%w: %w", own, err)
 	}
 	switch {
+	case pg.Code == "ST007":
+		return valid.Invalid("unique", "%s", strings.TrimPrefix(pg.Message, "stint: "))
 	case pg.Code == "26000", pg.Code == "42P05":
 		return explainPooled(err)
 	case pg.Code == "42501":

@@ -28,7 +28,7 @@ const (
 	// transaction that waits for a key must block neither the burial of its engine nor
 	// the lane. So a transaction with a key may have got its number long before it
 	// comes to the lane.
-	nowKeySQL = `select stint.take_key($1, $2, $3::text::jsonb, $4)`
+	nowKeySQL = `select stint.take_key($1, $2, $3::text::jsonb, $4, $5)`
 
 	// nowWaitSQL bounds the wait for a key, for a client that may be gone when
 	// it is over.
@@ -39,10 +39,10 @@ const (
 	// waits to be claimed, so it may lie behind what is appended later.
 	nowSQL = `
 with entry as (
-  insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, max_losses, tags, correlation, start_by, pos)
+  insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, max_losses, tags, correlation, start_by, pos, uniqueness)
   select $1, $2, $3, $4, $5::text::jsonb, p.id, case when p.id is null then $7::text::jsonb end,
          $8, $9, $10, $11::text::jsonb, $12, $13, $14, coalesce($15::timestamptz, clock_timestamp() + $16::bigint * interval '1 microsecond'),
-         coalesce($17, nextval('stint.positions'))
+         coalesce($17, nextval('stint.positions')), $22::text
   from (select $6::bigint as id) j left join stint.policies p on p.id = j.id
   returning xid, pos
 ), label as (
@@ -83,7 +83,7 @@ func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dict
 	if err := checkSpoken(conn.Conn()); err != nil {
 		return claim, err
 	}
-	q, keyed := &s.sql, job.IdempotencyKey != ""
+	q, keyed := &s.sql, keyed(job)
 	id := param{oid: pgtype.Int8OID}
 	all := []string{q.nowFence, q.nowLock, q.now, nowLazySQL, q.taken}
 	if keyed {
@@ -106,7 +106,7 @@ func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dict
 	}
 	p.send(q.nowFence, int8s(req.Engine))
 	p.send(q.nowLock, int8s(store.NowLane))
-	p.send(q.now, append(nowParams(job, known), id, int8s(req.Engine), int8s(req.Serial), int8s(req.Nonce), int8s(req.Low))...)
+	p.send(q.now, append(nowParams(job, known), id, int8s(req.Engine), int8s(req.Serial), int8s(req.Nonce), int8s(req.Low), textOrNull(job.Unique))...)
 	p.send(nowLazySQL)
 	if explicit {
 		p.send(commitSQL)
@@ -118,7 +118,7 @@ func (s *Store) enqueueClaimed(ctx context.Context, job stint.NewJob, known dict
 // acquireNow is a connection for a claim; for a job with a key, which may have
 // to wait for another transaction, one of the program's.
 func (s *Store) acquireNow(ctx context.Context, job stint.NewJob) (conn *pgxpool.Conn, release func(), err error) {
-	if job.IdempotencyKey != "" {
+	if keyed(job) {
 		if conn, err = s.pool.Acquire(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -127,13 +127,24 @@ func (s *Store) acquireNow(ctx context.Context, job stint.NewJob) (conn *pgxpool
 	return s.acquireClaim(ctx)
 }
 
+// keyed reports whether a job takes keys before it is stored.
+func keyed(job stint.NewJob) bool { return job.IdempotencyKey != "" || job.Unique != "" }
+
+// textOrNull is a parameter that is null for an empty text.
+func textOrNull(text string) param {
+	if text == "" {
+		return param{oid: pgtype.TextOID}
+	}
+	return texts(text)
+}
+
 // sendKey sends what takes the job's key.
 func (p pipeline) sendKey(ctx context.Context, q *statements, job stint.NewJob, id param) {
 	if deadline, ok := ctx.Deadline(); ok {
 		// A little less, so that the server's answer arrives.
 		p.send(nowWaitSQL, texts(fmt.Sprint(max(1, time.Until(deadline).Milliseconds()*9/10))))
 	}
-	p.send(q.nowKey, texts(job.IdempotencyKey), texts(job.Kind), texts(string(job.Args)), id)
+	p.send(q.nowKey, textOrNull(job.IdempotencyKey), texts(job.Kind), texts(string(job.Args)), id, textOrNull(job.Unique))
 }
 
 // ofKey says what is known of the job that has a key.
@@ -148,6 +159,8 @@ func ofKey(err error, job stint.NewJob) error {
 		return &stint.KeyConflictError{Key: job.IdempotencyKey, ID: stint.ID(id)}
 	case "ST006":
 		return &store.DuplicateError{Key: job.IdempotencyKey, ID: stint.ID(id)}
+	case "ST008":
+		return &store.DuplicateError{ID: stint.ID(id)}
 	}
 	return err
 }

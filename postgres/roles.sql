@@ -77,7 +77,7 @@ begin
   -- which an entry belongs to another job, refers to another's contents, or
   -- counts as an attempt; and of what is stored it reads the position alone.
   grant insert (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source,
-                metadata, max_losses, correlation, start_by), select (pos) on stint.entries to stint_producer;
+                metadata, max_losses, correlation, start_by, uniqueness), select (pos) on stint.entries to stint_producer;
   grant insert (job, due, body, why, attempt, priority, queue, kind) on stint.waiting to stint_producer;
   grant insert on stint.job_tags to stint_producer;
   grant select, insert on stint.policies to stint_producer;
@@ -94,7 +94,7 @@ begin
     execute format('grant execute on function %s to stint_producer, stint_viewer', one.name);
   end loop;
   grant execute on function stint.frontiers to stint_producer, stint_viewer;
-  grant execute on function stint.take_keys to stint_producer;
+  grant execute on function stint.take_keys, stint.take_unique to stint_producer;
   grant execute on function stint.enqueue to stint_producer, stint_caller;
 end
 $$;

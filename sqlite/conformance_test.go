@@ -43,7 +43,7 @@ func TestConformance(t *testing.T) {
 		},
 		Pass: func(t testing.TB, of storetest.Store, d time.Duration) error {
 			for _, text := range []string{
-				`update stint_idempotency set expires = expires - ?1`, `update stint_changes set at = at - ?1`,
+				`update stint_idempotency set expires = expires - ?1, until = until - ?1`, `update stint_changes set at = at - ?1`,
 				`update stint_executions set started = started - ?1, finished = finished - ?1`, `update stint_engine_history set ended = ended - ?1`,
 			} {
 				if _, err := database(t, of.(*Store).path).Exec(text, d.Microseconds()); err != nil {

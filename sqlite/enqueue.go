@@ -39,6 +39,8 @@ type appender interface {
 	appendAll(all []newEntry) (last int64, err error) // at positions that follow one another
 	run(text string, args ...any) error
 	holder(key string) (keyHolder, error)
+	uniqueHolder(key string) (uniqueHolder, error)
+	cancelHolder(id stint.ID, why string) error // no engine has it, or it is asked to stop
 }
 
 // direct is the store's own connection.
@@ -67,6 +69,9 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 	if err != nil {
 		return err
 	}
+	if err := onceInBatch(jobs, keys); err != nil {
+		return err
+	}
 	// The clock is read under the write lock, so that times rise with
 	// positions, and a delay does not include the wait for the lock.
 	var (
@@ -87,6 +92,19 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 		if j.IdempotencyKey != "" {
 			if h := keys[j.IdempotencyKey]; h.job != 0 {
 				receipts[i] = stint.Receipt{ID: h.job, Duplicate: true}
+				continue
+			}
+		}
+		var due int64 // of the job that this one replaces, if that is to be kept
+		if j.Unique != "" {
+			stands, err := next.takeUnique(j, created, &due)
+			if err != nil {
+				return err
+			}
+			if receipts[i] = stands; stands.Duplicate {
+				if err := next.keepKey(j, int64(stands.ID), created); err != nil {
+					return err
+				}
 				continue
 			}
 		}
@@ -112,14 +130,21 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 		if len(j.Tags) > 0 {
 			e.tags = arrayOf(j.Tags)
 		}
-		if at := dueAt(j, created); at > created {
+		at := dueAt(j, created)
+		if due != 0 {
+			at = due
+		}
+		if at > created {
 			e.due, e.lane = at, store.NoLane
 		}
-		if e.startBy = startBy(j, max(created, e.due)); place != nil {
+		if e.startBy = startBy(j, max(created, e.due)); e.startBy != 0 && due > e.startBy {
+			return valid.Invalid("start by", "the job is due only after that")
+		}
+		if place != nil {
 			place(e)
 		}
 		// Another job of the batch may have the same key.
-		if len(next.entries) == maxBulk || j.IdempotencyKey != "" {
+		if len(next.entries) == maxBulk || j.IdempotencyKey != "" || j.Unique != "" {
 			if err := next.flush(); err != nil {
 				return err
 			}
@@ -169,11 +194,11 @@ func (s *stored) flush() error {
 
 // keep stores what has tables of its own: the job's key, its time and its tags.
 func (s *stored) keep(j *stint.NewJob, e *newEntry, id int64) error {
-	if j.IdempotencyKey != "" {
-		h := s.keys[j.IdempotencyKey]
-		h.job = stint.ID(id)
-		s.keys[j.IdempotencyKey] = h
-		if err := s.run(takeKeySQL, j.IdempotencyKey, id, h.fingerprint, e.created+minKeyAge.Microseconds()); err != nil {
+	if err := s.keepKey(j, id, e.created); err != nil {
+		return err
+	}
+	if j.Unique != "" {
+		if err := s.keepUnique(j, id, e.created); err != nil {
 			return err
 		}
 	}
@@ -189,6 +214,17 @@ func (s *stored) keep(j *stint.NewJob, e *newEntry, id int64) error {
 		}
 	}
 	return nil
+}
+
+// keepKey stores the idempotency key of a job, if it has one, with the job that stands for it.
+func (s *stored) keepKey(j *stint.NewJob, id, created int64) error {
+	if j.IdempotencyKey == "" {
+		return nil
+	}
+	h := s.keys[j.IdempotencyKey]
+	h.job = stint.ID(id)
+	s.keys[j.IdempotencyKey] = h
+	return s.run(takeKeySQL, j.IdempotencyKey, id, h.fingerprint, created+minKeyAge.Microseconds())
 }
 
 // checkStarts refuses jobs whose delay ends only after they are to begin, before

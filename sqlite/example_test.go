@@ -188,3 +188,28 @@ func ExampleStore_Jobs() {
 	fmt.Println(len(jobs), err)
 	// Output: 0 <nil>
 }
+
+func Example_uniqueJobs() {
+	ctx := context.Background()
+	store, err := sqlite.Open(ctx, sqlite.Memory)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	client := stint.NewClient(store)
+
+	type page struct{ ID, Revision int }
+	reindex := stint.NewKind[page]("reindex", stint.UniqueUntilEnded(stint.By("/ID"), stint.OrReplace()))
+
+	first, _ := reindex.EnqueueReceipt(ctx, client, page{7, 1}, stint.Delay(time.Minute))
+	second, _ := reindex.EnqueueReceipt(ctx, client, page{7, 2}, stint.Delay(time.Minute))
+	third, err := reindex.EnqueueReceipt(ctx, client, page{7, 3}, stint.UniqueUntilEnded(stint.By("/ID")))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("replaced the first:", second.Replaced == first.ID)
+	fmt.Println("duplicate of the second:", third.Duplicate, third.ID == second.ID, third.State)
+	// Output:
+	// replaced the first: true
+	// duplicate of the second: true true scheduled
+}

@@ -20,7 +20,7 @@ const (
 	// when there is none any more.
 	oldKeysSQL = `
 	select k.key, not exists (select 1 from stint_entries e where e.pos = k.job), x.finished, x.outcome,
-	       (select l.queue from stint_entries l where l.pos = x.pos)
+	       (select l.queue from stint_entries l where l.pos = x.pos), k.fingerprint = ''
 	from stint_idempotency k left join stint_executions x on x.pos = ifnull(
 	  (select f.pos from stint_executions f where f.pos = k.job and f.job is null and f.final = 1),
 	  (select f.pos from stint_executions f where f.job = k.job and f.final = 1))
@@ -78,7 +78,9 @@ func (t *retainer) keys(c *conn) error {
 		key, until := q.ColumnText(0), later
 		if gone := q.ColumnInt64(1) != 0; gone {
 			until = 0
-		} else if !q.isNull(2) {
+		} else if ended := !q.isNull(2); ended && q.ColumnInt64(5) != 0 { // a unique key, whose period is over
+			until = 0
+		} else if ended {
 			if age := t.Keep.Of(q.ColumnText(4), stateOf(q, 3)); age != store.Forever {
 				until = q.ColumnInt64(2) + age.Microseconds()
 			}

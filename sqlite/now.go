@@ -35,7 +35,9 @@ func (c *conn) enqueueClaimed(ctx context.Context, job stint.NewJob, req store.C
 	if err := storeJobs(ctx, (*direct)(c), []stint.NewJob{job}, receipts[:], now); err != nil {
 		return err
 	}
-	if receipts[0].Duplicate {
+	if receipts[0].Duplicate && receipts[0].State != "" {
+		return &store.DuplicateError{ID: receipts[0].ID}
+	} else if receipts[0].Duplicate {
 		return &store.DuplicateError{Key: job.IdempotencyKey, ID: receipts[0].ID}
 	}
 	err := c.query(newestClaimSQL, []any{int64(store.NowLane)}, func(q *stmt) error {

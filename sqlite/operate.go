@@ -18,17 +18,17 @@ const (
 
 	// The contents of a job, as the newest of its entries refers to them.
 	contentsSQL = `
-	select c.pos, c.queue, c.priority, c.kind, c.tags from stint_entries c
+	select c.pos, c.queue, c.priority, c.kind, c.tags, c.uniqueness, c.args from stint_entries c
 	where c.pos = ifnull((select e.body from stint_entries e where e.job = ?1 order by e.pos desc limit 1), ?1)`
 
 	// The new job has a copy: a reference would keep the old one from being
-	// deleted. The two come from each other; the key stays the old one's, and so
+	// deleted. The two come from each other; the idempotency key stays the old one's, and so
 	// does the instant to begin by, which is over.
 	recoverSQL = `
 	insert into stint_entries (lane, created, due, policy, timeout, attempt, priority, losses, suspect, max_losses,
-	  queue, kind, args, tags, urn, source, metadata, recovered, correlation)
+	  queue, kind, args, tags, urn, source, metadata, recovered, correlation, uniqueness)
 	select ?1, ?2, ?3, policy, timeout, 1, priority, 0, 0, max_losses, queue, kind, args, tags, urn, source, metadata, ?4,
-	  ifnull(correlation, cast(?4 as text))
+	  ifnull(correlation, cast(?4 as text)), uniqueness
 	from stint_entries where pos = ?5`
 )
 
@@ -71,8 +71,7 @@ func (c *conn) again(id stint.ID, now, due int64, once bool) (stint.RerunResult,
 			return stint.RerunResult{Answer: stint.RerunRecoveredBefore, ID: before}, err
 		}
 	}
-	anew, err := c.recover(id, now, due)
-	return stint.RerunResult{Answer: stint.RerunRecovered, ID: anew}, err
+	return c.recover(id, now, due)
 }
 
 // runNow moves one job that waits to the log.
@@ -84,39 +83,50 @@ func (c *conn) runNow(id stint.ID, now int64) error {
 	return err
 }
 
-// recover does an ended job again, as a new one.
-func (c *conn) recover(id stint.ID, now, due int64) (stint.ID, error) {
+// recover does an ended job again, as a new one, unless another has its unique key.
+func (c *conn) recover(id stint.ID, now, due int64) (stint.RerunResult, error) {
 	var (
 		contents int64
 		w        = newWait{due: due, why: stint.Scheduled, attempt: 1}
 		tags     []string
+		job      stint.NewJob
 	)
 	err := c.query(contentsSQL, []any{int64(id)}, func(q *stmt) (err error) {
 		contents, w.queue, w.priority, w.kind = q.ColumnInt64(0), q.ColumnText(1), q.ColumnInt(2), q.ColumnText(3)
 		tags, err = list[string](q, 4)
+		job = stint.NewJob{Kind: w.kind, Unique: q.ColumnText(5), Args: []byte(q.ColumnText(6))}
 		return err
 	})
 	if err != nil {
-		return 0, err
+		return stint.RerunResult{}, err
+	}
+	if holder, err := c.heldByAnother(&job, id, now); err != nil || holder != 0 {
+		return stint.RerunResult{Answer: stint.RerunNotUnique, ID: holder}, err
 	}
 	lane := store.LaneOf(w.queue, w.priority, store.PartNormal, "").ID
 	if due > 0 {
 		lane = store.NoLane
 	}
 	if _, err := c.exec(recoverSQL, int64(lane), now, nilInt(due), int64(id), contents); err != nil {
-		return 0, err
+		return stint.RerunResult{}, err
 	}
 	anew := c.db.LastInsertRowID()
+	if job.Unique != "" {
+		s := stored{appender: (*direct)(c)}
+		if err := s.keepUnique(&job, anew, now); err != nil {
+			return stint.RerunResult{}, err
+		}
+	}
 	for _, tag := range tags {
 		if _, err := c.exec(tagSQL, tag, anew); err != nil {
-			return 0, err
+			return stint.RerunResult{}, err
 		}
 	}
 	if due > 0 {
 		w.job, w.body = anew, anew
 		_, err = c.exec(waitSQL, w.args()...)
 	}
-	return stint.ID(anew), err
+	return stint.RerunResult{Answer: stint.RerunRecovered, ID: stint.ID(anew)}, err
 }
 
 const (

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/stint-go/stint"
 )
@@ -137,6 +138,19 @@ func (p *inTx) holder(key string) (h keyHolder, err error) {
 		err = nil
 	}
 	return h, err
+}
+
+func (p *inTx) uniqueHolder(key string) (h uniqueHolder, err error) {
+	err = p.tx.QueryRowContext(p.ctx, p.named(uniqueHolderSQL), key).Scan(&h.job, &h.until, &h.state, &h.begun, &h.due)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return h, err
+}
+
+// cancelHolder leaves what else is to be done to the next promotion.
+func (p *inTx) cancelHolder(id stint.ID, why string) error {
+	return p.run(markSQL, int64(id), micro(time.Now()), why)
 }
 
 func (p *inTx) close() {

@@ -44,6 +44,9 @@ type DuplicateError struct {
 
 // Error names the key and the job that has it.
 func (e *DuplicateError) Error() string {
+	if e.Key == "" {
+		return fmt.Sprintf("job %d holds the unique key", e.ID)
+	}
 	return fmt.Sprintf("idempotency key %q: job %d was enqueued under it before", e.Key, e.ID)
 }
 

@@ -17,7 +17,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 	j := job.job
 	i := stint.JobInfo{
 		ID: job.id, Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Args: j.Args, Attempt: 1, Tags: j.Tags, URN: j.URN,
-		Source: j.Source, Metadata: j.Metadata, Retry: j.Retry.String(), Timeout: j.Timeout, StartBy: j.StartBy, MaxLosses: d.maxLosses(j), Created: job.made, Due: job.due,
+		Source: j.Source, Metadata: j.Metadata, Retry: j.Retry.String(), Timeout: j.Timeout, StartBy: j.StartBy, Unique: j.Unique, MaxLosses: d.maxLosses(j), Created: job.made, Due: job.due,
 		Origin: d.provenance(job), Correlation: d.correlation(job),
 	}
 	for _, r := range d.rows {

@@ -32,8 +32,12 @@ func (d *database) ended(id stint.ID) bool {
 // without having ended.
 func (d *database) awaitKeys(ctx context.Context, in *modelTx, jobs []stint.NewJob) error {
 	taken := func(j stint.NewJob) bool {
-		k := d.keyRow(j.IdempotencyKey)
-		return k != nil && k.tx != nil && k.tx != in && !k.tx.ended
+		for _, k := range []*row{d.keyRow(j.IdempotencyKey), d.uniqueRow(uniqueKey(j))} {
+			if k != nil && k.tx != nil && k.tx != in && !k.tx.ended {
+				return true
+			}
+		}
+		return false
 	}
 	for slices.ContainsFunc(jobs, taken) && !d.is("believes keys that are not committed") {
 		d.mu.Unlock()

@@ -59,7 +59,16 @@ func (d *database) retry(id stint.ID, now, due time.Time, once bool) stint.Rerun
 	if d.is("recovers what it has not") {
 		return stint.RerunResult{Answer: stint.RerunRecovered, ID: 1 << 50}
 	}
-	return stint.RerunResult{Answer: stint.RerunRecovered, ID: d.recover(job, now, due)}
+	if job.job.Unique != "" && !d.is("recovers beside the unique") {
+		if holder, _ := d.uniqueHolder(nil, *job.job); holder != 0 && holder != id {
+			return stint.RerunResult{Answer: stint.RerunNotUnique, ID: holder}
+		}
+	}
+	anew := d.recover(job, now, due)
+	if job.job.Unique != "" {
+		d.keepUnique(nil, *job.job, anew)
+	}
+	return stint.RerunResult{Answer: stint.RerunRecovered, ID: anew}
 }
 
 // hurry has a job that waits become ready now or at another time.

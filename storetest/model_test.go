@@ -201,11 +201,23 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 	if err := m.checkStarts(jobs); err != nil {
 		return nil, err
 	}
+	if err := m.onceInBatch(jobs); err != nil {
+		return nil, err
+	}
 	var receipts []stint.Receipt
 	for _, j := range jobs {
 		if k := m.keyRow(j.IdempotencyKey); k != nil && !m.is("forgets keys") {
 			receipts = append(receipts, stint.Receipt{ID: k.holder, Duplicate: !m.is("calls duplicates new")})
 			continue
+		}
+		var made stint.Receipt
+		var kept time.Time
+		if j.Unique != "" {
+			if made, kept = m.takeUnique(in, j); made.Duplicate {
+				m.takeKey(in, &j, made.ID)
+				receipts = append(receipts, made)
+				continue
+			}
 		}
 		now := time.Now()
 		if m.is("counts delays from the begin") && in != nil {
@@ -217,13 +229,23 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 		} else if j.RunAt.After(now) {
 			due = j.RunAt
 		}
+		if !kept.IsZero() {
+			due = kept
+		}
+		if !j.StartBy.IsZero() && kept.After(j.StartBy) {
+			return nil, valid.Invalid("start by", "the job is due only after that")
+		}
 		j.StartBy, j.StartWithin = m.startBy(&j, now, due), 0
 		if m.is("rounds numbers") {
 			j.Args = rounded(j.Args)
 		}
 		num := m.draw()
-		receipts = append(receipts, stint.Receipt{ID: stint.ID(num)})
+		made.ID = stint.ID(num)
+		receipts = append(receipts, made)
 		m.takeKey(in, &j, stint.ID(num))
+		if j.Unique != "" {
+			m.keepUnique(in, j, stint.ID(num))
+		}
 		job := &row{tx: in, num: num, job: &j, id: stint.ID(num), made: now, due: due}
 		m.addJob(job)
 		next := store.Next{Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Attempt: 1, Part: store.PartNormal, Why: stint.Scheduled}

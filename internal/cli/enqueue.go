@@ -40,10 +40,15 @@ error. The same key with another kind or other arguments is an error. Keys
 are shared by the whole database, and remembered for at least a day, and for as long
 as the job is kept.
 
+With --unique the job is stored only if no other one of the same kind and arguments is
+unfinished, or was enqueued within a period. Otherwise the id of that one is printed, and
+"duplicate" with its state on standard error.
+
 Examples:
   stint enqueue sh '{"argv": ["pg_dump", "shop"]}' --retry fixed:3:10s --timeout 10m
   stint enqueue send_invoice '{"customer": 42}' --tag customer:42 --delay 1h
   stint enqueue close_books --idempotency-key "books $(date +%Y-%m)"
+  stint enqueue reindex '{"id": 7, "n": 2}' --unique until-ended,by=/id,replace
   stint enqueue steps '{"steps": [{"do": "sh", "args": {"argv": ["du", "-s", "/home"]}},
       {"do": "http", "args": {"method": "POST", "url": "https://example.com/usage"}}]}'
   jq -c .order order.json | stint enqueue import_order - --queue imports --priority -10`
@@ -205,8 +210,15 @@ func (a *app) printReceipt(r stint.Receipt) error {
 	if a.json {
 		return a.printJSON(r)
 	}
-	if r.Duplicate {
+	switch {
+	case r.Duplicate && r.State != "":
+		a.note("duplicate: the job is %s", r.State)
+	case r.Duplicate:
 		a.note("duplicate")
+	case r.Replaced != 0:
+		a.note("job %d is replaced", r.Replaced)
+	case r.Cancelled != 0:
+		a.note("job %d is cancelled", r.Cancelled)
 	}
 	_, err := fmt.Fprintln(a.out, r.ID)
 	return err

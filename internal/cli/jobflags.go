@@ -42,6 +42,15 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	f.name(flags, "correlation", stint.Correlation, "an id that it shares with other jobs and with those that it enqueues (default its own id)")
 	orEnv(flags, "STINT_CORRELATION", "correlation") // which sh jobs get
 	f.name(flags, "idempotency-key", stint.IdempotencyKey, "store it only if no job was stored with this key before; a repetition prints the first id")
+	uniqueness := syntax[string]{name: "string", format: itself, parse: func(text string) (string, error) {
+		if text == "none" {
+			return text, nil
+		}
+		_, err := stint.ParseUniqueness(text)
+		return text, err
+	}}
+	option(f, flags, uniqueness, "unique", func(text string) stint.Option { return func(j *stint.NewJob) { j.Unique = text } },
+		"store it only if no other job of its kind and arguments is there: until-ended, within:1h or slot:24h; and after a comma by=/id|/tenant for a part of the arguments, across=NAME for several kinds, replace, replace-keep-time or cancel-old; none; what the kind says, otherwise none")
 	option(f, flags, retryPolicies, "retry", stint.Retry, "what happens after a failure: none, fixed:2:1s, forever:30s, exponential:10:1m, exponential-within:1d:1m, timetable:5m=1m,1h=5m, function:name, default; and after a comma jitter=0.1, max=1h, deadline=1d, faulty=3, only=timeout|no_rows, except=no_rows; what the kind says, otherwise exponential:10:1m")
 	option(f, flags, durations, "timeout", stint.Timeout, "bound each attempt; otherwise what the kind says, or nothing")
 	option(f, flags, instants, "start-by", stint.StartBy, "do not begin it or try it again after this time: then it fails, as expired; a time as for --run-at")
@@ -72,7 +81,7 @@ func (f *jobFlags) name(flags *pflag.FlagSet, name string, opt func(string) stin
 }
 
 // ofOneJob are the flags for one job, and not for all jobs of a schedule.
-var ofOneJob = []string{"delay", "run-at", "start-by", "idempotency-key"}
+var ofOneJob = []string{"delay", "run-at", "start-by", "idempotency-key", "unique"}
 
 // addLasting adds the flags for all jobs of a schedule.
 func (f *jobFlags) addLasting(flags *pflag.FlagSet) {

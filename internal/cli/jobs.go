@@ -200,6 +200,9 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 		d.add("provenance", fmt.Sprintf("number %d of the schedule %s, %s", p.Nth, p.Schedule, of))
 	}
 	d.add("metadata", j.Metadata)
+	if j.Unique != "" {
+		d.add("unique", fmt.Sprintf("%s of %s", j.Unique, j.UniqueKey()))
+	}
 	d.add("retry", j.Retry)
 	d.add("timeout", j.Timeout)
 	d.add("losses", j.Losses)

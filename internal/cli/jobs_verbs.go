@@ -108,6 +108,7 @@ func retried(r stint.RerunResult) fate {
 		stint.RerunRecoveredBefore: {text: fmt.Sprintf("had ended, and job %d runs it again already", r.ID)},
 		stint.RerunAvailable:       {text: "is ready already", failed: true},
 		stint.RerunRunning:         {text: "is running", failed: true},
+		stint.RerunNotUnique:       {text: fmt.Sprintf("had ended, and job %d has its unique key", r.ID), failed: true},
 		stint.RerunNotFound:        {text: "does not exist", failed: true},
 	}[r.Answer]
 }

@@ -120,6 +120,7 @@ func (a *app) schedulesAddCommand() *cobra.Command {
 		}
 		return a.accept(ctx, args[1], raw, flags.job.force, opts, func(db *database, job stint.NewJob) error {
 			s.Job = job
+			s.Job.Unique = "" // the kind's is for producers
 			return a.addSchedule(ctx, db, s)
 		})
 	}))
@@ -298,6 +299,7 @@ func (a *app) declareSchedules(ctx context.Context, db *database, mux *stint.Mux
 		}
 		s := f.schedule
 		s.Job = declared.Job(f.args, f.opts...)
+		s.Job.Unique = "" // the kind's is for producers
 		if err := s.Check(stint.Limits{}); err != nil {
 			return &usageError{fmt.Errorf("%s: schedules.%s: %w", f.place, s.Name, err)}
 		}

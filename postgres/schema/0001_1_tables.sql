@@ -81,6 +81,7 @@ create table stint.entries (
   source   text, -- where it came from
   metadata jsonb, -- an object of the producer's own
   correlation text,              -- null when it is the job's id
+  uniqueness text,               -- which jobs it may not stand beside; null for any
   recovered bigint, -- the job that had ended and that this one does again
   schedule text,                 -- the schedule that made it, null for none
   nth      bigint,               -- its number among the jobs of that, from 1
@@ -120,11 +121,14 @@ create table stint.job_tags (
 -- Idempotency keys: which job was enqueued under each, and a hash of its kind
 -- and arguments. They stand apart from the log, so that jobs without one pay
 -- nothing, and outlive their job. A row is never updated by a producer:
--- others with that key would wait for a stranger's transaction.
+-- others with that key would wait for a stranger's transaction. Unique keys as
+-- well, which begin with chr(1): they are never released. Who finds one looks
+-- whether its job has ended, and only then updates the row.
 create table stint.idempotency (
   key         text   collate "C" primary key, -- as the producer chose it
   job         bigint not null, -- that was stored under it
-  fingerprint bytea  not null, -- SHA-256 of its kind and arguments
+  fingerprint bytea  not null, -- SHA-256 of its kind and arguments; empty for a unique key
+  until       timestamptz,     -- of a unique key with a period: the end of that
   expires     timestamptz not null -- when to look whether it may be forgotten
 );
 -- What is to be looked at next.
@@ -301,6 +305,7 @@ create table stint.kinds (
   tags     text[]   not null, -- that its jobs have
   retry    jsonb, -- its policy; null for the default
   max_losses smallint check (max_losses >= 0), -- null for the default
+  uniqueness text, -- which jobs its jobs may not stand beside; null for any
   declared timestamptz not null default clock_timestamp() -- when it was declared so
 );
 

@@ -909,22 +909,249 @@ begin
 end
 $$;
 
--- Take an idempotency key for one job that is to be claimed as it is appended,
--- or fail: the detail of the error is the job that has it.
-create function stint.take_key(p_key text, p_kind text, p_args jsonb, p_job bigint) returns void language plpgsql
+-- What a text such as until-ended,by=/tenant|/id,replace makes of a job: its
+-- unique key, how long it holds that (microseconds from its enqueue, or the length
+-- of a calendar slot), and what becomes of the job that has it. Values are compared as
+-- jsonb.
+create function stint.unique_key(p_unique text, p_kind text, p_args jsonb, out key text, out scope text, out period bigint, out mode text)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  parts    text[] := string_to_array(p_unique, ',');
+  part     text;
+  pointers text[];
+  across   text;
+  at       jsonb;
+  selected jsonb := '{}';
+begin
+  scope := split_part(parts[1], ':', 1);
+  if parts[1] is null or parts[1] !~ '^(until-ended|(within|slot):([0-9]+([.][0-9]+)?(w|d|h|m|s|ms|us))+)$' then
+    raise exception 'stint: % is not until-ended, within:1h or slot:24h', quote_nullable(parts[1]) using errcode = '22023';
+  elsif scope <> 'until-ended' then
+    period := round(extract(epoch from regexp_replace(split_part(parts[1], ':', 2), '([a-z])([0-9])', '\1 \2', 'g')::interval) * 1000000);
+    if period not between 1000 and 3153600000000000 then
+      raise exception 'stint: % is no period for unique jobs', split_part(parts[1], ':', 2) using errcode = '22023';
+    end if;
+  end if;
+  foreach part in array parts[2:] loop
+    if part like 'by=_%' and pointers is null then
+      pointers := array(select distinct p collate "C" from unnest(string_to_array(substr(part, 4), '|')) as p order by 1);
+    elsif part ~ '^across=[^[:cntrl:]]+$' and across is null then
+      across := substr(part, 8);
+    elsif part in ('keep', 'replace', 'replace-keep-time', 'cancel-old') and mode is null and (part <> 'cancel-old' or period is null) then
+      mode := part;
+    else
+      raise exception 'stint: % is not by=/id|/tenant, across=name, keep, replace, replace-keep-time or, for until-ended, cancel-old, each once', quote_literal(part)
+        using errcode = '22023';
+    end if;
+  end loop;
+  mode := coalesce(mode, 'keep');
+  foreach part in array coalesce(pointers, '{}') loop
+    if part !~ '^(/([^~]|~[01])*)+$' then
+      raise exception 'stint: % is no JSON pointer, such as /id', quote_literal(part) using errcode = '22023';
+    end if;
+    at := p_args #> array(select replace(replace(t, '~1', '/'), '~0', '~') from unnest((string_to_array(part, '/'))[2:]) with ordinality as u(t, i) order by i);
+    if at is null then
+      raise exception 'stint: the arguments have nothing at %', part using errcode = '22023';
+    end if;
+    selected := selected || jsonb_build_object(part, at);
+  end loop;
+  key := chr(1) || encode(sha256(convert_to(concat_ws(chr(10), scope, coalesce('across ' || across, 'kind ' || p_kind),
+    coalesce(array_to_string(pointers, '|'), ''), case when pointers is null then p_args else selected end::text), 'UTF8')), 'hex');
+end
+$$;
+
+-- What a job does, as the view of jobs tells it, but found by keys alone, since producers
+-- ask: of one that is gone nothing. Whether any engine has had it, and when it is due.
+create function stint.unique_holder(p_job bigint, out state text, out ended boolean, out begun boolean, out due timestamptz) language sql stable
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+  select case when x.outcome is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
+              when w.job is not null then case when k.job is null then w.why else 'cancelled' end
+              when (v.xid, v.pos) <= (f.xid, f.pos)
+               and not exists (select from unnest(f.pending_xid, f.pending_pos) p(xid, pos) where p.xid = v.xid and p.pos < v.pos) then 'running'
+              when k.job is null then 'available' else 'cancelled' end,
+         x.outcome is not null, exists (select from stint.executions y where y.pos = b.pos) or exists (select from stint.executions y where y.job = b.pos), w.due
+  from stint.entries b
+  left join lateral (
+    select y.outcome from stint.executions y where y.pos = b.pos and y.job is null and y.final
+    union all
+    select y.outcome from stint.executions y where y.job = b.pos and y.final) x on true
+  left join stint.waiting w on w.job = b.pos
+  left join stint.cancellations k on k.job = b.pos
+  left join lateral (select e.pos, e.xid, e.lane from stint.entries e where e.job = b.pos order by e.pos desc limit 1) l on true
+  cross join lateral (select coalesce(l.pos, b.pos), coalesce(l.xid, b.xid), coalesce(l.lane, b.lane)) v(pos, xid, lane)
+  left join lateral stint.frontier(v.lane) f on true
+  where b.pos = p_job and b.job is null
+$$;
+
+-- Take the unique keys of jobs that are about to be stored. Of each the answer is the
+-- job that stands for it: itself, or the one that is kept, with its state ('new' if it is
+-- of the batch); the old one that was cancelled for it; and when it is to be due, if it has
+-- that from the old one. Keys are never released: whoever finds one taken looks at its holder,
+-- and takes the key over if that has ended. A duplicate locks and writes nothing, but that its
+-- idempotency key stands for the job that is kept. What is ready is ended under the lock of its
+-- lane, which a caller's transaction must not hold; so p_own says whose this one is. A
+-- job that is to run again (p_again) does not stand in its own way. With the owner's
+-- rights: to take a key over is to update a row.
+create function stint.take_unique(p_unique text[], p_kinds text[], p_args jsonb[], p_keys text[], p_jobs bigint[], p_own boolean, p_again bigint default null)
+returns table (id bigint, job bigint, state text, old bigint, due timestamptz) language plpgsql security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  clock  timestamptz := clock_timestamp();
+  keys   text[]; modes text[]; untils timestamptz[]; -- of each job
+  firsts integer[]; -- the first of the batch with the same key
+  fresh  text[];
+  r      record;
+  h      record;
+  s      record;
+  locked bigint; -- the holder as it stands in the locked row
+  here   boolean;
+  held   boolean;
+  doomed bigint[] := '{}'; -- the holders that are to make room,
+  marked bigint[] := '{}'; -- those with a marker of this transaction,
+  places integer[] := '{}'; -- and which jobs they are to make room for
+  stands bigint[]; states text[]; olds bigint[]; dues timestamptz[]; -- the answers
+begin
+  select array_agg(k.key order by i), array_agg(k.mode order by i),
+         array_agg(case k.scope when 'within' then clock + k.period * interval '1 microsecond'
+           when 'slot' then timestamptz 'epoch' + (floor(extract(epoch from clock) * 1000000 / k.period) + 1) * k.period * interval '1 microsecond' end order by i)
+    into keys, modes, untils
+    from unnest(p_unique, p_kinds, p_args) with ordinality as u(spec, kind, args, i), stint.unique_key(u.spec, u.kind, u.args) as k;
+  if keys is null then
+    return;
+  end if;
+  stands := p_jobs; states := array_fill(null::text, array[cardinality(keys)]);
+  olds := array_fill(null::bigint, array[cardinality(keys)]); firsts := array_fill(0, array[cardinality(keys)]); dues := array_fill(null::timestamptz, array[cardinality(keys)]);
+  -- In the order of the keys, and before any other row is locked: in any other order
+  -- two batches would take each other's. A key that another transaction takes is waited for.
+  with added as (
+    insert into stint.idempotency (key, job, fingerprint, until, expires)
+      select distinct on (n.key) n.key, n.job, '', n.until, greatest(n.until, clock + interval '24 hours')
+      from (select k collate "C" as key, j as job, u as until, i from unnest(keys, p_jobs, untils) with ordinality as t(k, j, u, i)) n
+      order by n.key, n.i
+      on conflict (key) do nothing returning key)
+    select coalesce(array_agg(n.key), '{}') into fresh from added n;
+  for r in
+    select * from (
+      select a.key, a.i::integer, row_number() over of_key as n, (first_value(a.i) over of_key)::integer as first, bool_or(a.i is null) over (partition by a.key) as fresh
+      from (select k collate "C" as key, i from unnest(keys) with ordinality as u(k, i)
+            union all select k collate "C", null from unnest(fresh) as f(k)) a
+      window of_key as (partition by a.key order by a.i)) b
+    where b.i is not null order by b.key, b.i
+  loop
+    firsts[r.i] := r.first;
+    if r.n > 1 then
+      if modes[r.i] <> 'keep' then
+        raise exception 'stint: job % of the batch has the unique key of one before it, and cannot % it', r.i - 1, modes[r.i] using errcode = 'ST007';
+      end if;
+      continue; -- answered below, when it is known what became of the first
+    end if;
+    continue when r.fresh;
+    locked := null;
+    loop
+      -- In statements of their own: what committed while this one waited is not in an
+      -- earlier snapshot. Of a forgotten row see take_keys.
+      select i.job, i.until into h from stint.idempotency i where i.key = r.key order by (i.xmax = 0) desc limit 1;
+      here := found;
+      if not here then
+        insert into stint.idempotency (key, job, fingerprint, until, expires)
+          values (r.key, p_jobs[r.i], '', untils[r.i], greatest(untils[r.i], clock + interval '24 hours')) on conflict do nothing;
+        exit when found;
+        continue;
+      end if;
+      select * into s from stint.unique_holder(h.job);
+      held := h.job is distinct from p_again and case when untils[r.i] is null
+        then s.state in ('scheduled', 'retrying', 'available', 'running') else h.until > clock_timestamp() end;
+      if held is true and (modes[r.i] = 'keep' or p_again is not null or modes[r.i] <> 'cancel-old'
+          and (s.begun or not (s.state = 'scheduled' or s.state = 'available' and p_own))) is not false then
+        stands[r.i] := h.job; states[r.i] := s.state;
+        exit;
+      end if;
+      if locked is distinct from h.job then
+        select i.job into locked from stint.idempotency i where i.key = r.key for update;
+        continue; -- looked at again, now that nobody else takes it over
+      end if;
+      if held is true then
+        insert into stint.cancellations (job, why) values (h.job, case modes[r.i] when 'cancel-old'
+          then 'another job took its unique key' else 'replaced by a newer job with its unique key' end) on conflict do nothing;
+        if found then
+          marked := marked || h.job;
+        end if;
+        doomed := doomed || h.job; places := places || r.i; dues[r.i] := case when modes[r.i] = 'replace-keep-time' then coalesce(s.due, '-infinity') end;
+      else
+        update stint.idempotency i set job = p_jobs[r.i], until = untils[r.i], expires = greatest(untils[r.i], clock + interval '24 hours')
+          where i.key = r.key;
+      end if;
+      exit;
+    end loop;
+  end loop;
+  if doomed <> '{}' then
+    perform stint.cancel_waiting(doomed);
+    if p_own then
+      perform stint.cancel_ready(doomed, true);
+    end if;
+    for spot in 1 .. cardinality(doomed) loop
+      select * into s from stint.unique_holder(doomed[spot]);
+      -- Ended by this call; or by its own, after the first look; or told to end.
+      if doomed[spot] = any (marked) and not exists (select from stint.cancellations c where c.job = doomed[spot])
+         or modes[places[spot]] = 'cancel-old' and not s.ended then
+        olds[places[spot]] := doomed[spot];
+      else
+        delete from stint.cancellations c where c.job = doomed[spot] and c.job = any (marked);
+        dues[places[spot]] := null;
+        if not s.ended then -- it became ready or began meanwhile, and is kept
+          select * into s from stint.unique_holder(doomed[spot]); -- without the marker
+          stands[places[spot]] := doomed[spot]; states[places[spot]] := s.state;
+          continue;
+        end if;
+      end if;
+      update stint.idempotency i set job = p_jobs[places[spot]], until = untils[places[spot]], expires = greatest(untils[places[spot]], clock + interval '24 hours')
+        where i.key = keys[places[spot]];
+    end loop;
+  end if;
+  for spot in 1 .. cardinality(keys) loop
+    if firsts[spot] < spot then
+      stands[spot] := stands[firsts[spot]];
+      states[spot] := case when stands[spot] = p_jobs[firsts[spot]] then 'new' else states[firsts[spot]] end;
+    end if;
+    if stands[spot] <> p_jobs[spot] and p_keys[spot] is not null then
+      update stint.idempotency i set job = stands[spot] where i.key = p_keys[spot] and i.job = p_jobs[spot];
+    end if;
+    id := p_jobs[spot]; job := stands[spot]; state := states[spot]; old := olds[spot]; due := dues[spot];
+    return next;
+  end loop;
+end
+$$;
+revoke execute on function stint.take_unique from public;
+
+-- Take the keys of one job that is to be claimed as it is appended, or fail: the
+-- detail of the error is the job that has one of them.
+create function stint.take_key(p_key text, p_kind text, p_args jsonb, p_job bigint, p_unique text) returns void language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   k record;
 begin
-  select t.job, t.same into k
-    from stint.take_keys(array[p_key], array[stint.fingerprint(p_kind, p_args)], array[p_job]) as t;
-  if not k.same then
-    raise exception 'job % has the idempotency key %, with another kind or other arguments', k.job, quote_literal(p_key)
-      using errcode = 'ST005', detail = k.job::text;
-  elsif k.job <> p_job then
-    raise exception 'job % was enqueued under the idempotency key % before', k.job, quote_literal(p_key)
-      using errcode = 'ST006', detail = k.job::text;
+  if p_key is not null then
+    select t.job, t.same into k
+      from stint.take_keys(array[p_key], array[stint.fingerprint(p_kind, p_args)], array[p_job]) as t;
+    if not k.same then
+      raise exception 'job % has the idempotency key %, with another kind or other arguments', k.job, quote_literal(p_key)
+        using errcode = 'ST005', detail = k.job::text;
+    elsif k.job <> p_job then
+      raise exception 'job % was enqueued under the idempotency key % before', k.job, quote_literal(p_key)
+        using errcode = 'ST006', detail = k.job::text;
+    end if;
+  end if;
+  if p_unique is not null then
+    select t.job into k from stint.take_unique(array[p_unique], array[p_kind], array[p_args], array[p_key], array[p_job], false) as t;
+    if k.job <> p_job then
+      raise exception 'job % holds the unique key', k.job using errcode = 'ST008', detail = k.job::text;
+    end if;
   end if;
 end
 $$;

@@ -47,7 +47,7 @@ select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses,
        case when j.marked is not null and j.state = 'cancelled' then j.marked when j.again then (select y.started from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.started end as started,
        case when j.marked is not null and j.state = 'cancelled' then j.marked when j.again then (select y.finished from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.finished end as finished, j.tags, j.urn, j.source, c.metadata,
        coalesce(c.retry, (select p.body from stint.policies p where p.id = c.policy)) as retry,
-       c.timeout::bigint, c.start_by, coalesce(c.max_losses, 3) as max_losses,
+       c.timeout::bigint, c.start_by, c.uniqueness, coalesce(c.max_losses, 3) as max_losses,
        case when j.marked is not null and j.state = 'cancelled' then null when j.again then (select y.result from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.result end as result,
        case when j.marked is not null and j.state = 'cancelled' then null when j.again then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
        j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun,
@@ -89,6 +89,7 @@ from (
 left join stint.entries c on c.pos = j.contents;
 comment on column stint.jobs.id         is 'the job''s id';
 comment on column stint.jobs.state      is 'scheduled, retrying, available, running, completed, failed or cancelled';
+comment on column stint.jobs.uniqueness is 'which jobs it may not stand beside; null for any';
 comment on column stint.jobs.args       is 'what to do it with; never null';
 comment on column stint.jobs.attempt    is 'the number of the attempt that it is at, from 1';
 comment on column stint.jobs.reason     is 'why it ended, or is to end';
@@ -248,7 +249,9 @@ $$;
 -- id; of a repetition under an idempotency key the first job's, with a
 -- notice that says so. Another kind or other arguments under that key are an
 -- error (ST005). Two transactions that take the same two keys crosswise wait for
--- each other until the server ends one with an error. Engines are woken when the transaction commits; quiet leaves them
+-- each other until the server ends one with an error. Uniqueness is a text such as
+-- until-ended,by=/tenant|/id,replace, or none; the answer of a duplicate is the id of the job
+-- that holds the unique key, with a notice. Engines are woken when the transaction commits; quiet leaves them
 -- to their next poll, for transactions that are to be prepared. A description is a
 -- line for people; the metadata keep it under that name. With the owner's
 -- rights: a role that may call only this can enqueue, and reads and changes nothing.
@@ -259,7 +262,7 @@ create function stint.enqueue(
   source text default null, metadata jsonb default null, quiet boolean default false,
   idempotency_key text default null, correlation text default null,
   start_by timestamptz default null, start_within interval default null,
-  description text default null)
+  description text default null, uniqueness text default null)
 returns bigint language plpgsql security definer
 set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $$
@@ -278,10 +281,12 @@ declare
   policy bigint;
   wanted jsonb;
   first  record;
+  other  record;
+  is_unique text;
   -- A list of jobs reads the JSON of all of them, and readers have bounds. What is short is not deep.
   deep   constant jsonpath := 'strict $.**{200} ? (@.type() == "array" || @.type() == "object")';
 begin
-  select d.queue, d.priority, d.timeout, d.tags, d.retry, d.max_losses, d.start_within into k from stint.kinds d where d.kind = enqueue.kind;
+  select d.queue, d.priority, d.timeout, d.tags, d.retry, d.max_losses, d.start_within, d.uniqueness into k from stint.kinds d where d.kind = enqueue.kind;
   q := coalesce(enqueue.queue, k.queue, 'default');
   p := coalesce(enqueue.priority, k.priority, 0);
   t := coalesce(ceil(extract(epoch from enqueue.timeout) * 1000)::bigint, k.timeout);
@@ -294,6 +299,7 @@ begin
         using errcode = '22023', hint = 'A name is 1 to 255 bytes without control characters and without space at its ends.';
     end if;
   end loop;
+  is_unique := nullif(coalesce(enqueue.uniqueness, k.uniqueness), 'none');
   at := coalesce(enqueue.run_at, clock + enqueue.delay);
   bound := coalesce(enqueue.start_by,
     greatest(at, clock) + coalesce(enqueue.start_within, k.start_within * interval '1 millisecond'));
@@ -346,25 +352,39 @@ begin
       return first.job;
     end if;
   end if;
+  if is_unique is not null then
+    select * into other from stint.take_unique(array[is_unique], array[enqueue.kind],
+      array[coalesce(nullif(enqueue.args, 'null'), '{}')], array[enqueue.idempotency_key], array[id], false);
+    if other.job <> id then
+      raise notice 'stint.enqueue: a duplicate of job %, which holds the unique key and is %', other.job, coalesce(other.state, 'deleted');
+      return other.job;
+    elsif other.old is not null then
+      raise notice 'stint.enqueue: job % is cancelled for this one, which has its unique key', other.old;
+    end if;
+    at := case when is_unique ~ ',replace-keep-time(,|$)' and other.old is not null then other.due else at end;
+    bound := coalesce(enqueue.start_by,
+      greatest(at, clock) + coalesce(enqueue.start_within, k.start_within * interval '1 millisecond'));
+    bound := stint.start_by(bound, at);
+  end if;
   k.retry := coalesce(wanted, k.retry);
   select s.id into policy from stint.policies s where s.body = k.retry limit 1;
 
   if at <= clock then
     at := null;
   end if;
-  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation, start_by)
+  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation, start_by, uniqueness)
     values (id, clock, case when at is null then stint.lane(q, p, 'normal') else -1 end, q, p, enqueue.kind,
             coalesce(nullif(enqueue.args, 'null'), '{}'), at, policy, case when policy is null then k.retry end, t,
             labels, enqueue.urn, enqueue.source,
             case when enqueue.description is null then nullif(enqueue.metadata, 'null')
-              else coalesce(nullif(enqueue.metadata, 'null'), '{}') || jsonb_build_object('description', enqueue.description) end, k.max_losses, enqueue.correlation, bound);
+              else coalesce(nullif(enqueue.metadata, 'null'), '{}') || jsonb_build_object('description', enqueue.description) end, k.max_losses, enqueue.correlation, bound, is_unique);
   if at is not null then
     insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
       values (id, at, id, 'scheduled', 1, p, q, enqueue.kind);
   end if;
   insert into stint.job_tags (tag, job) select l, id from unnest(labels) as l;
   if not enqueue.quiet then
-    perform pg_notify('stint', case when at is null then 'work ' || pg_current_xact_id() else '' end);
+    perform pg_notify('stint', case when at is null and is_unique is null then 'work ' || pg_current_xact_id() else '' end);
   end if;
   return id;
 end

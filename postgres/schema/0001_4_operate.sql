@@ -17,27 +17,33 @@ $$;
 -- Do an ended job again, as a new one with a copy of its contents: a
 -- reference would keep the old one from being deleted. The two come from each
 -- other, so they share a correlation id; an idempotency key stays the old one's,
--- and so does the instant to begin by, which is over.
-create function stint.recover(p_job bigint, p_at timestamptz) returns bigint language plpgsql
+-- and so does the instant to begin by, which is over. A unique key is taken again; if another
+-- job holds it, that is the answer, and nothing is done.
+create function stint.recover(p_job bigint, p_at timestamptz, out id bigint, out holder bigint) language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
   c  stint.entries;
-  id bigint;
 begin
   select e.* into c from stint.entries e
     where e.pos = coalesce((select l.body from stint.entries l where l.job = p_job order by l.pos desc limit 1), p_job);
-  insert into stint.entries (lane, due, policy, retry, timeout, max_losses, priority, queue, kind, args, tags, urn, source, metadata, recovered, correlation)
-    values (case when p_at is null then stint.lane(c.queue, c.priority, 'normal') else -1 end, p_at, c.policy, c.retry, c.timeout,
+  id := nextval('stint.positions');
+  if c.uniqueness is not null then
+    select nullif(t.job, recover.id) into holder
+      from stint.take_unique(array[c.uniqueness], array[c.kind::text], array[c.args], array[null::text], array[recover.id], false, p_job) as t;
+    if holder is not null then
+      return;
+    end if;
+  end if;
+  insert into stint.entries (pos, lane, due, policy, retry, timeout, max_losses, priority, queue, kind, args, tags, urn, source, metadata, recovered, correlation, uniqueness)
+    values (id, case when p_at is null then stint.lane(c.queue, c.priority, 'normal') else -1 end, p_at, c.policy, c.retry, c.timeout,
             c.max_losses, c.priority, c.queue, c.kind, c.args, c.tags, c.urn, c.source, c.metadata, p_job,
-            coalesce(c.correlation, p_job::text))
-    returning pos into id;
+            coalesce(c.correlation, p_job::text), c.uniqueness);
   if p_at is not null then
     insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
       values (id, p_at, id, 'scheduled', 1, c.priority, c.queue, c.kind);
   end if;
-  insert into stint.job_tags (tag, job) select t, id from unnest(c.tags) as t;
-  return id;
+  insert into stint.job_tags (tag, job) select t, recover.id from unnest(c.tags) as t;
 end
 $$;
 
@@ -55,6 +61,7 @@ declare
   shown  text;
   answer text;
   runs   bigint;
+  holder bigint;
 begin
   perform stint.take_turn();
   at := coalesce(p_at, clock_timestamp() + p_delay * interval '1 microsecond');
@@ -96,7 +103,10 @@ begin
             select e.pos into runs from stint.entries e where e.recovered = this order by e.pos desc limit 1;
           end if;
           if runs is null then
-            runs := stint.recover(this, at);
+            select r.id, r.holder into runs, holder from stint.recover(this, at) as r;
+            if holder is not null then
+              answer := 'not unique'; runs := holder;
+            end if;
           else
             answer := 'recovered before';
           end if;

@@ -125,7 +125,8 @@ end
 $$;
 
 -- Forget idempotency keys: of jobs that ended as long ago as they are kept, and
--- of jobs that are gone. Others are looked at again when that can be so. Rows
+-- of jobs that are gone. And unique keys, whose jobs have ended or are gone, and whose
+-- periods are over. Others are looked at again when that can be so. Rows
 -- that another session looks at are passed over.
 create function stint.retain_keys(p_lease text, p_engine bigint, p_limit integer, p_shortest bigint,
   p_keep jsonb, out deleted integer, out more boolean)
@@ -143,6 +144,7 @@ begin
   with kept as materialized (
     select k.key, case when e.pos is not null then
              case when x.pos is null then clock + soon
+                  when k.fingerprint = '' then clock
                   else coalesce(x.finished + x.age, clock + soon) end end as until
     from stint.idempotency k
     left join stint.entries e on e.pos = k.job

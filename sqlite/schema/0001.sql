@@ -54,6 +54,7 @@ create table stint_entries (
   source   text check (source <> ''),
   metadata text check (json_valid(metadata) and json_type(metadata) = 'object'),
   correlation text check (correlation <> ''), -- null when it is the job's id
+  uniqueness text check (uniqueness <> ''), -- which jobs it may not stand beside; null for any
   recovered integer check (recovered < pos), -- the job that had ended and that this one does again
   schedule text check (schedule <> ''), -- the schedule that made it, null for none
   nth      integer,              -- its number among the jobs of that, from 1
@@ -94,11 +95,13 @@ create table stint_job_tags (
 
 -- Idempotency keys: which job was enqueued under each, and a hash of its kind
 -- and arguments. They stand apart from the log, so that jobs without one pay
--- nothing, and outlive their job.
+-- nothing, and outlive their job. Unique keys as well, which begin with chr(1): they
+-- are never released. Who finds one looks whether its job has ended.
 create table stint_idempotency (
   key         text primary key check (key <> ''),
   job         integer not null,
-  fingerprint text not null,
+  fingerprint text not null,   -- empty for a unique key
+  until       integer,           -- of a unique key with a period: the end of that
   expires     integer not null   -- when to look whether it may be forgotten
 ) strict, without rowid;
 -- What is to be looked at next.
@@ -256,6 +259,7 @@ create table stint_kinds (
   max_losses integer check (max_losses >= 0), -- null for the default
   tags     text not null check (json_valid(tags)),
   retry    text not null check (json_valid(retry)), -- its policy
+  uniqueness text check (uniqueness <> ''), -- which jobs its jobs may not stand beside; null for any
   declared integer not null -- what it says now
 ) strict, without rowid;
 
@@ -384,7 +388,7 @@ create view stint_jobs as
          b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses,
          cast(case when k.job is null then l.result end as text) as result, cast(case when k.job is null then l.error end as text) as error,
          w.faulty is not null and k.job is null as faulty, cast(w.undecided as text) as undecided,
-         b.recovered, cast(ifnull(b.correlation, w.job) as text) as correlation, b.start_by, b.schedule, b.nth, b.occurrence
+         b.recovered, cast(ifnull(b.correlation, w.job) as text) as correlation, b.start_by, b.uniqueness, b.schedule, b.nth, b.occurrence
   from stint_waiting w
   join stint_entries b on b.pos = w.body
   left join stint_cancellations k on k.job = w.job
@@ -403,7 +407,7 @@ union all
          cast(e.created as integer), cast(ifnull(e.due, e.created) as integer),
          cast(ifnull(k.at, x.started) as integer), cast(ifnull(k.at, x.finished) as integer),
          e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, cast(x.result as text), cast(x.error as text),
-         0, cast(null as text), e.recovered, cast(ifnull(e.correlation, e.pos) as text), e.start_by, e.schedule, e.nth, e.occurrence
+         0, cast(null as text), e.recovered, cast(ifnull(e.correlation, e.pos) as text), e.start_by, e.uniqueness, e.schedule, e.nth, e.occurrence
   from stint_entries e
   left join stint_executions x on x.pos = e.pos
   left join stint_cancellations k on k.job = e.pos and x.pos is null
@@ -424,7 +428,7 @@ union all
          b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses,
          cast(case when k.job is null then l.result end as text), cast(case when k.job is null then l.error end as text),
          e.faulty is not null and x.pos is null and k.job is null, cast(null as text),
-         b.recovered, cast(ifnull(b.correlation, e.job) as text), b.start_by, b.schedule, b.nth, b.occurrence
+         b.recovered, cast(ifnull(b.correlation, e.job) as text), b.start_by, b.uniqueness, b.schedule, b.nth, b.occurrence
   from stint_entries e
   join stint_entries b on b.pos = e.body
   left join stint_executions x on x.pos = e.pos

@@ -114,24 +114,31 @@ func (o *Failover) part(h *History, f *Facts) (before, after *History, lost []Ru
 	stay := works(o.Kept, func(*Claim) bool { return true })
 	now := works(f, func(c *Claim) bool { return !claims[idOf(c)] })
 
-	// Ids that were lost are given again, so an engine may have had the same in
-	// hand twice: the latest run is that of the newest claim. Nobody had
-	// any of the other server's before it was reached.
+	// Ids that were lost are given again, and one that snoozed has the same attempt
+	// again, so an engine may have had the same in hand several times: the latest run is that of
+	// the newest claim. Nobody had any of the other server's before it was reached. Of the
+	// first server's the earlier claims stayed, and what was claimed last may not have begun.
 	runs := slices.Clone(h.Runs)
 	slices.SortFunc(runs, func(a, b Run) int { return cmp.Compare(b.Start, a.Start) })
-	for _, r := range runs {
+	runs = slices.DeleteFunc(runs, func(r Run) bool {
+		w := workOf(&r)
+		if r.Start < o.At || now[w] == 0 {
+			return false
+		}
+		now[w]--
+		after.Runs = append(after.Runs, r)
+		return true
+	})
+	for _, r := range slices.Backward(runs) {
 		w := workOf(&r)
 		switch {
-		case r.Start >= o.At && now[w] > 0:
-			now[w]--
-			after.Runs = append(after.Runs, r)
+		case stay[w] > 0:
+			stay[w]--
+			before.Runs, after.Runs = append(before.Runs, r), append(after.Runs, r)
 		case gone[w] > 0:
 			gone[w]--
 			lost = append(lost, r)
 			before.Runs = append(before.Runs, r)
-		case stay[w] > 0:
-			stay[w]--
-			before.Runs, after.Runs = append(before.Runs, r), append(after.Runs, r)
 		default:
 			after.Runs = append(after.Runs, r)
 		}

@@ -23,6 +23,7 @@ func failedOver() *world {
 	again := w.job("again", Committed, StateAvailable)
 	unsaid := w.job("unsaid", Committed, StateAvailable).claimed(3).runs(3, OK)
 	w.row("unsaid").Once = true // that it had begun is lost
+	napped := w.job("napped", Committed, StateAvailable).does(1, Snooze, OutcomeSnoozed, false).again()
 	kept, pos := cloned(&w.f), w.pos
 
 	w.job("undone", Committed, StateAvailable).does(1, OK, OutcomeCompleted, true)
@@ -31,6 +32,8 @@ func failedOver() *world {
 	w.f.Claims[len(w.f.Claims)-1].N = 77
 	again.ends(1, OutcomeCompleted, true)
 	unsaid.ends(3, OutcomeCompleted, true)
+	napped.claimed(1) // by the same engine, for the same attempt, and never began
+	w.f.Claims[len(w.f.Claims)-1].N = 78
 	w.f.Roster = []int64{1, 2} // the third left in good order
 	w.opt.Clean = []int64{3}
 	had := cloned(&w.f)
@@ -40,6 +43,7 @@ func failedOver() *world {
 	w.job("reborn", Committed, StateAvailable).does(1, OK, OutcomeCompleted, true)
 	w.job("reborn too", Committed, StateAvailable).claimed(1)
 	again.claimed(2).runs(2, OK).ends(2, OutcomeCompleted, true)
+	napped.claimed(2).runs(2, OK).ends(2, OutcomeCompleted, true)
 	w.f.Roster, w.f.Buried[3] = []int64{1, 2}, w.wall(w.opt.Failover.At.Add(6*time.Second))
 	unsaid.ends(3, OutcomeReturned, false).again().does(2, OK, OutcomeCompleted, true)
 	return w
@@ -51,7 +55,7 @@ func TestWhatAFailoverLostIsExcusedAndCounted(t *testing.T) {
 	if err := got.Err(); err != nil {
 		t.Error(err)
 	}
-	if want := (Undone{Jobs: 2, Claims: 3, Outcomes: 4, Runs: 3}); got.Undone != want {
+	if want := (Undone{Jobs: 2, Claims: 4, Outcomes: 4, Runs: 3}); got.Undone != want {
 		t.Errorf("undone are %+v, want %+v", got.Undone, want)
 	}
 }

@@ -1,0 +1,323 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
+	"github.com/stint-go/stint/storetest"
+)
+
+// SQL reads the texts that Go reads, and finds the same key.
+func TestSQLAndGoReadUniquenessAlike(t *testing.T) {
+	s := newStore(t)
+	for _, text := range []string{
+		"until-ended", "within:1h", "within:1h30m", "slot:1d", "slot:1w2d", "within:1.5s", "within:250ms", "until-ended,by=/a", "until-ended,by=/b/0|/a,replace",
+		"until-ended,by=/~1~0", "until-ended,across=x y", "until-ended,cancel-old", "within:1h,replace-keep-time,by=/a", "slot:1h,keep",
+		"", "until-end", "until-ended:1h", "within", "within:", "within:0s", "within:5", "within:-1h", "within:1us", "slot:101y", "within:40000d", "until-ended,", "until-ended,by=",
+		"until-ended,by=a", "until-ended,by=/~2", "until-ended,by=/nothing", "until-ended,by=/b/2", "until-ended,across=", "until-ended,replace,replace",
+		"within:1h,cancel-old", "until-ended,by=/a,by=/a", "until-ended,keep,replace",
+	} {
+		job := stint.NewJob{Kind: "k", Args: []byte(`{"a":1,"b":[null,{}],"/~":2}`), Unique: text}
+		_, u, want := job.UniqueKey()
+		var key, scope, mode string
+		var period *int64
+		err := s.pool.QueryRow(t.Context(), `select key, scope, period, mode from stint.unique_key($1, $2, $3)`, text, job.Kind, string(job.Args)).Scan(&key, &scope, &period, &mode)
+		if (err == nil) != (want == nil) {
+			t.Errorf("%q is refused by SQL with %v, and by Go with %v", text, err, want)
+		}
+		if err == nil && want == nil && (scope != string(u.Scope) || mode != string(u.OnConflict) || u.Period > 0 && *period != u.Period.Microseconds()) {
+			t.Errorf("%q is %s, %v, %s to SQL, and %+v to Go", text, scope, period, mode, u)
+		}
+	}
+}
+
+func TestSQLAndGoShareUniqueKeys(t *testing.T) {
+	s := newStore(t)
+	client := stint.NewClient(s)
+	for _, text := range []string{"until-ended,by=/id", "within:1h,by=/id", "slot:20000d,by=/id"} {
+		goes := stint.NewJob{Kind: "k", Args: []byte(`{"id":"é","n":1}`), Unique: text}
+		r, err := client.EnqueueReceipt(t.Context(), goes)
+		must(t, err)
+		if id := value[stint.ID](t, s.pool, `select stint.enqueue('k', '{"n":2,"id":"\u00e9"}', uniqueness => $1)`, text); id != r.ID {
+			t.Errorf("%s: SQL is answered with job %d, want %d", text, id, r.ID)
+		}
+	}
+	// What an engine declares holds for SQL, unless that says otherwise.
+	w := storetest.NewWorker(t, s)
+	must(t, s.Join(t.Context(), w.Info, []stint.KindInfo{stint.NewKind[any]("declared", stint.UniqueUntilEnded(stint.By("/id"), stint.OrReplace())).Declaration()}))
+	const call = `select stint.enqueue('declared', '{"id":1}', delay => $1`
+	first := value[stint.ID](t, s.pool, call+`)`, time.Hour)
+	second := value[stint.ID](t, s.pool, call+`)`, time.Hour)
+	if j, err := s.Job(t.Context(), first); err != nil || j.State != stint.Cancelled || second == first {
+		t.Errorf("job %d and then job %d: %+v, %v", first, second, j, err)
+	}
+	kept := value[stint.ID](t, s.pool, call+`, uniqueness => 'until-ended,by=/id,keep')`, time.Hour)
+	other := value[stint.ID](t, s.pool, call+`, uniqueness => 'none')`, time.Hour)
+	if kept != second || other == second {
+		t.Errorf("what is to keep job %d is answered with job %d, and what is not unique with job %d", second, kept, other)
+	}
+	later := value[stint.ID](t, s.pool, `select stint.enqueue('declared', '{"id":1}', uniqueness => 'until-ended,by=/id,replace-keep-time')`)
+	if j, err := s.Job(t.Context(), later); err != nil || j.State != stint.Scheduled || time.Until(j.Due) < 50*time.Minute {
+		t.Errorf("what keeps the time is %+v, %v", j, err)
+	}
+	kinds, err := s.Kinds(t.Context())
+	if must(t, err); len(kinds) != 1 || kinds[0].Unique != "until-ended,by=/id,replace" {
+		t.Errorf("the kinds are %+v", kinds)
+	}
+	_, err = s.pool.Exec(t.Context(), `select stint.enqueue('k', '{}', uniqueness => 'until-ended,by=/id')`)
+	if err == nil || !strings.Contains(err.Error(), "nothing at /id") {
+		t.Errorf("a pointer to nothing gives %v", err)
+	}
+}
+
+// uniqueTraps are what goes wrong where keys are taken over without care.
+var uniqueTraps = []trap{
+	{"Who takes a unique key over is waited for, and then nobody else takes it", func(b *bench) error {
+		b.endedUnique("until-ended")
+		tx := begin(b, b.s)
+		r := must1(stint.NewClient(b.s).With(Tx(tx)).EnqueueReceipt(b.Context(), uniqueJob))(b)
+		if r.Duplicate {
+			return fmt.Errorf("the key of a job that has ended is not taken over: %+v", r)
+		}
+		answer := b.enqueueUnique(stint.Tx{}, uniqueJob)
+		if err := b.blocked(); err != nil {
+			return err
+		}
+		b.must(tx.Commit(b.Context()))
+		if got := <-answer; got.err != nil || got.list[0].ID != r.ID || !got.list[0].Duplicate {
+			return fmt.Errorf("after the commit it is answered with %+v, want a duplicate of job %d", got, r.ID)
+		}
+		return nil
+	}},
+	{"Of two that wait to take a unique key over one does", func(b *bench) error {
+		b.endedUnique("until-ended")
+		// Another transaction looks at the row, so both have seen who holds the key.
+		gate := begin(b, b.s)
+		exec1(b, gate, `select from stint.idempotency for update`)
+		one, two := b.enqueueUnique(stint.Tx{}, uniqueJob), b.enqueueUnique(stint.Tx{}, uniqueJob)
+		if err := b.blockedMany(2); err != nil {
+			return err
+		}
+		b.must(gate.Rollback(b.Context()))
+		r, q := <-one, <-two
+		if r.err != nil || q.err != nil || r.list[0].Duplicate == q.list[0].Duplicate || r.list[0].ID != q.list[0].ID {
+			return fmt.Errorf("they are answered with %+v and %+v", r, q)
+		}
+		return nil
+	}},
+	{"Nobody waits for a transaction that found a unique key held", func(b *bench) error {
+		client := stint.NewClient(b.s)
+		must1(client.Enqueue(b.Context(), uniqueJob))(b)
+		tx := begin(b, b.s)
+		must1(client.With(Tx(tx)).Enqueue(b.Context(), uniqueJob))(b)
+		w := storetest.Join(b, b.s, "k")
+		w.Complete(w.ClaimAll()...)
+		short, cancel := context.WithTimeout(b.Context(), 5*time.Second)
+		defer cancel()
+		r, err := client.EnqueueReceipt(short, uniqueJob)
+		b.must(tx.Rollback(b.Context()))
+		if err != nil || r.Duplicate {
+			return fmt.Errorf("it is answered with %+v, %v", r, err)
+		}
+		return nil
+	}},
+	{"What is promoted while it is to be replaced in a transaction is kept, and not cancelled", func(b *bench) error {
+		a := uniqueJob
+		a.Unique, a.Delay = "until-ended,replace", time.Hour
+		id := must1(stint.NewClient(b.s).Enqueue(b.Context(), a))(b)
+		// A promotion that has the row, and commits while it is waited for.
+		promotion, tx := begin(b, b.s), begin(b, b.s)
+		exec1(b, promotion, `
+			with gone as (delete from stint.waiting returning *)
+			insert into stint.entries (lane, job, body, attempt, priority, queue, kind)
+			select stint.lane(queue, priority, 'normal'), job, body, attempt, priority, queue, kind from gone`)
+		answer := b.enqueueUnique(Tx(tx), a)
+		if err := b.blocked(); err != nil {
+			return err
+		}
+		b.must(promotion.Commit(b.Context()))
+		if r := <-answer; r.err != nil || r.list[0] != (stint.Receipt{ID: id, Duplicate: true, State: stint.Available}) {
+			return fmt.Errorf("it is answered with %+v, want a duplicate of job %d, which is available", r, id)
+		}
+		b.must(tx.Commit(b.Context()))
+		if e := storetest.Join(b, b.s, "k").ClaimAll(); len(e) != 1 || e[0].ID != id {
+			return fmt.Errorf("claimed %v, want job %d", e, id)
+		}
+		if n := value[int](b, b.s.pool, `select count(*)::int from stint.cancellations`); n != 0 {
+			return fmt.Errorf("%d markers are left", n)
+		}
+		return nil
+	}},
+	{"A holder that begins while the lane is waited for is kept, one that ends is not said to be replaced", func(b *bench) error {
+		for _, ends := range []bool{false, true} {
+			a := uniqueJob
+			a.Unique, a.Args = "until-ended,replace", fmt.Appendf(nil, `%t`, ends)
+			id := must1(stint.NewClient(b.s).Enqueue(b.Context(), a))(b)
+			lane := store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID
+			gate := begin(b, b.s)
+			exec1(b, gate, `select pg_advisory_xact_lock($1 # ('stint.entries'::regclass::oid::bigint << 24))`, int64(lane))
+			answer := b.enqueueUnique(stint.Tx{}, a)
+			if err := b.blocked(); err != nil {
+				return err
+			}
+			// A claim, by who has the lock.
+			w := storetest.Join(b, b.s, "k")
+			exec1(b, gate, `insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions)
+				select $1, f.n + 1, 7, $2, 1, e.xid, e.pos, array[e.pos] from stint.entries e, stint.frontier($1) f where e.pos = $3`, int64(lane), int64(w.Info.Token), int64(id))
+			if ends {
+				exec1(b, gate, `insert into stint.executions (pos, nonce, engine, started, finished, attempt, slot, outcome, final)
+					values ($1, 7, $2, now(), now(), 1, 1, 1, true)`, int64(id), int64(w.Info.Token))
+			}
+			b.must(gate.Commit(b.Context()))
+			r := <-answer
+			switch {
+			case r.err != nil:
+				return r.err
+			case ends && (r.list[0].Duplicate || r.list[0].Replaced != 0):
+				return fmt.Errorf("when the holder has ended it is answered with %+v", r.list[0])
+			case !ends && r.list[0] != (stint.Receipt{ID: id, Duplicate: true, State: stint.Running}):
+				return fmt.Errorf("when the holder has begun it is answered with %+v", r.list[0])
+			}
+			if n := value[int](b, b.s.pool, `select count(*)::int from stint.cancellations`); n != 0 {
+				return fmt.Errorf("%d markers are left", n)
+			}
+		}
+		return nil
+	}},
+}
+
+var uniqueJob = stint.NewJob{Kind: "k", Args: []byte("{}"), Queue: stint.DefaultQueue, Unique: "until-ended"}
+
+// endedUnique has a unique job that has ended.
+func (b *bench) endedUnique(text string) {
+	j := uniqueJob
+	j.Unique = text
+	must1(stint.NewClient(b.s).Enqueue(b.Context(), j))(b)
+	w := storetest.Join(b, b.s, "k")
+	w.Complete(w.ClaimAll()...)
+}
+
+// enqueueUnique enqueues a job beside the test.
+func (b *bench) enqueueUnique(tx stint.Tx, j stint.NewJob) chan said {
+	answer := make(chan said, 1)
+	go func() {
+		list, err := stint.NewClient(b.s).With(tx).EnqueueReceipts(b.Context(), []stint.NewJob{j})
+		answer <- said{list, err}
+	}()
+	return answer
+}
+
+func must1[V any](v V, err error) func(testing.TB) V {
+	return func(t testing.TB) V {
+		must(t, err)
+		return v
+	}
+}
+
+func exec1(t testing.TB, tx pgx.Tx, text string, args ...any) {
+	_, err := tx.Exec(t.Context(), text, args...)
+	must(t, err)
+}
+
+// Many producers whose sessions end at any moment, and one that ends: never are two jobs of
+// a key unfinished, and what was answered is so.
+func TestUniqueJobsSurviveTheEndsOfTheirProducers(t *testing.T) {
+	s := newStore(t)
+	keys, last := 1000, time.Minute
+	if testing.Short() {
+		keys, last = 40, 3*time.Second
+	}
+	const producers = 16
+	ctx, cancel := context.WithTimeout(t.Context(), last)
+	defer cancel()
+	var wg sync.WaitGroup
+	var stored, kept, made, lost atomic.Int64
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			time.Sleep(20 * time.Millisecond)
+			_, _ = s.pool.Exec(ctx, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
+				and query like '%as wanted%' and pid <> pg_backend_pid() order by random() limit 1`)
+		}
+	})
+	w := storetest.Join(t, s, "k")
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			page, err := s.Jobs(t.Context(), store.Filter{Limit: 1000, States: []stint.State{stint.Scheduled, stint.Retrying, stint.Available, stint.Running}})
+			if err != nil {
+				continue // its session may be one that ends
+			}
+			seen := map[string]stint.ID{}
+			for _, j := range page {
+				if seen[j.URN] != 0 {
+					t.Errorf("of key %s both job %d and job %d are unfinished", j.URN, seen[j.URN], j.ID)
+				}
+				seen[j.URN] = j.ID
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			w.Complete(w.ClaimAll()...)
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+	for p := range producers {
+		r := rand.New(rand.NewPCG(uint64(p), 7))
+		wg.Go(func() {
+			client := stint.NewClient(s)
+			for ctx.Err() == nil {
+				var batch []stint.NewJob
+				for k := range 1 + r.IntN(5) {
+					text := "until-ended,by=/id" + []string{"", "", ",replace"}[r.IntN(3)]
+					id := (r.IntN(keys/5))*5 + k
+					batch = append(batch, stint.NewJob{Kind: "k", Args: fmt.Appendf(nil, `{"id":%d}`, id), Unique: text, URN: fmt.Sprint(id), Delay: time.Duration(r.IntN(2)) * 5 * time.Millisecond})
+				}
+				var receipts []stint.Receipt
+				var err error
+				if r.IntN(4) > 0 {
+					receipts, err = client.EnqueueReceipts(ctx, batch)
+				} else {
+					err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
+						receipts, err = client.With(Tx(tx)).EnqueueReceipts(ctx, batch)
+						time.Sleep(time.Duration(r.IntN(3)) * time.Millisecond)
+						return err
+					})
+				}
+				if err != nil {
+					lost.Add(1)
+					continue
+				}
+				for _, r := range receipts {
+					switch {
+					case r.Duplicate:
+						kept.Add(1)
+					case r.Replaced != 0:
+						made.Add(1)
+					default:
+						stored.Add(1)
+					}
+				}
+			}
+		})
+	}
+	for ctx.Err() == nil {
+		_, _ = s.Promote(t.Context(), time.Time{}, 100)
+		time.Sleep(3 * time.Millisecond)
+	}
+	wg.Wait()
+	t.Logf("%d stored, %d duplicates, %d replaced, %d calls cut off", stored.Load(), kept.Load(), made.Load(), lost.Load())
+	if stored.Load() == 0 || kept.Load() == 0 || made.Load() == 0 || lost.Load() <= producers { // so many are cut off by the end
+		t.Error("something of this did not happen")
+	}
+}

@@ -1,0 +1,310 @@
+package stint
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/retry"
+)
+
+// UniqueScope says for how long a job holds its unique key.
+type UniqueScope string
+
+// The scopes.
+const (
+	UntilEnded UniqueScope = "until-ended" // until it has completed, failed or was cancelled
+	Within     UniqueScope = "within"      // for a period from its enqueue
+	Slot       UniqueScope = "slot"        // to the end of the calendar slot in which it was enqueued
+)
+
+// OnConflict says what happens to a job whose unique key another job holds.
+type OnConflict string
+
+// What can happen to it.
+const (
+	// Keep keeps the job that is there, and stores nothing.
+	Keep OnConflict = "keep"
+
+	// Replace cancels the job that is there, if no engine has begun it, and stores the new one.
+	// Otherwise it is [Keep].
+	Replace OnConflict = "replace"
+
+	// ReplaceKeepTime is [Replace], and the new job is due when the old one was.
+	ReplaceKeepTime OnConflict = "replace-keep-time"
+
+	// CancelOld cancels the job that is there, and stores the new one. If the old one runs, it is
+	// asked to stop, and the new one may begin before it has. Only for [UntilEnded].
+	CancelOld OnConflict = "cancel-old"
+)
+
+// Uniqueness is what the text in [NewJob.Unique] says. [ParseUniqueness] reads it.
+type Uniqueness struct {
+	Scope  UniqueScope
+	Period time.Duration // of Within, and the length of a Slot
+	By     []string      // JSON pointers into the arguments, sorted; empty for all of them
+	Across string        // a name that stands for the kind: jobs of all kinds that say it share the keys
+	OnConflict
+}
+
+// notUnique is the text that takes back what the kind says.
+const notUnique = "none"
+
+// UniqueOption is a detail of [UniqueUntilEnded] and the others.
+type UniqueOption func(*Uniqueness)
+
+// UniqueUntilEnded stores the job only if no other one of its unique key is unfinished.
+//
+//	var Reindex = stint.NewKind[Doc]("reindex", stint.UniqueUntilEnded(stint.By("/tenant", "/id")))
+//
+// The unique key is the kind and the arguments, or those that [By] selects, compared as JSON
+// values. A job that waits, is retried, snoozed or lost with its engine is unfinished. The
+// [Receipt] says what happened. Each scope has keys of its own.
+//
+// Of the jobs of one batch with the same key, the first is stored and the others are duplicates of
+// it; if one of them is to replace or cancel, nothing of the batch is stored.
+//
+// In a caller's transaction the key is taken when that commits: until then, other enqueues with
+// the same key wait. See docs/unique.md.
+func UniqueUntilEnded(opts ...UniqueOption) Option { return unique(UntilEnded, 0, opts) }
+
+// UniqueWithin is [UniqueUntilEnded] for a period from the enqueue, by the store's clock, whether
+// the job has ended or not.
+func UniqueWithin(d time.Duration, opts ...UniqueOption) Option { return unique(Within, d, opts) }
+
+// UniqueSlot is [UniqueUntilEnded] for a calendar slot of the length d: slots follow one another from
+// 1970-01-01 00:00 UTC, so those of 24 hours are the days of UTC. What counts is the time of the
+// enqueue, by the store's clock.
+func UniqueSlot(d time.Duration, opts ...UniqueOption) Option { return unique(Slot, d, opts) }
+
+// NotUnique stores the job whatever its kind says of uniqueness.
+func NotUnique() Option { return func(j *NewJob) { j.Unique = notUnique } }
+
+func unique(scope UniqueScope, d time.Duration, opts []UniqueOption) Option {
+	u := Uniqueness{Scope: scope, Period: d, OnConflict: Keep}
+	for _, opt := range opts {
+		opt(&u)
+	}
+	text := u.String()
+	return func(j *NewJob) { j.Unique = text }
+}
+
+// By makes a part of the arguments the unique key, in place of all of them. It is selected by JSON
+// pointers (RFC 6901), such as "/tenant" and "/customer/id". The arguments must have all of them:
+// otherwise a misspelt one would make every job of the kind a duplicate.
+func By(pointers ...string) UniqueOption {
+	return func(u *Uniqueness) { u.By = append(u.By, pointers...) }
+}
+
+// Across shares the unique keys among all kinds that give the same name.
+func Across(name string) UniqueOption { return func(u *Uniqueness) { u.Across = name } }
+
+func (c OnConflict) option(u *Uniqueness) { u.OnConflict = c }
+
+// OrReplace is [Replace].
+func OrReplace() UniqueOption { return Replace.option }
+
+// OrReplaceKeepTime is [ReplaceKeepTime].
+func OrReplaceKeepTime() UniqueOption { return ReplaceKeepTime.option }
+
+// OrCancelOld is [CancelOld].
+func OrCancelOld() UniqueOption { return CancelOld.option }
+
+// String is the text that [ParseUniqueness] reads: "until-ended,by=/tenant|/id,replace".
+func (u Uniqueness) String() string {
+	var b strings.Builder
+	b.WriteString(string(u.Scope))
+	if u.Scope != UntilEnded {
+		b.WriteString(":" + retry.FormatDuration(u.Period))
+	}
+	if len(u.By) > 0 {
+		by := slices.Clone(u.By)
+		slices.Sort(by)
+		b.WriteString(",by=" + strings.Join(slices.Compact(by), "|"))
+	}
+	if u.Across != "" {
+		b.WriteString(",across=" + u.Across)
+	}
+	if u.OnConflict != Keep && u.OnConflict != "" {
+		b.WriteString("," + string(u.OnConflict))
+	}
+	return b.String()
+}
+
+// ParseUniqueness reads until-ended, within:1h or slot:24h, and after commas, in any order,
+// by=/tenant|/id, across=name, and keep, replace, replace-keep-time or cancel-old. Errors are
+// [InvalidError]s.
+func ParseUniqueness(text string) (Uniqueness, error) {
+	parts := strings.Split(text, ",")
+	scope, period, timed := strings.Cut(parts[0], ":")
+	u := Uniqueness{Scope: UniqueScope(scope)}
+	switch u.Scope {
+	case UntilEnded:
+		if timed {
+			return u, valid.Invalid("unique", "until-ended has no period")
+		}
+	case Within, Slot:
+		var err error
+		if u.Period, err = retry.ParseDuration(period); err != nil || u.Period <= 0 {
+			return u, valid.Invalid("unique", "%q needs a period, such as %s:1h", parts[0], scope)
+		}
+		if err := checkLength("unique", u.Period, time.Millisecond, maxWait); err != nil {
+			return u, err
+		}
+		u.Period = u.Period.Truncate(time.Millisecond)
+	default:
+		return u, valid.Invalid("unique", "%q is not until-ended, within:1h or slot:24h", parts[0])
+	}
+	for _, part := range parts[1:] {
+		name, value, named := strings.Cut(part, "=")
+		switch {
+		case name == "by" && named && u.By == nil:
+			u.By = strings.Split(value, "|")
+		case name == "across" && named && u.Across == "":
+			if u.Across = value; valid.Name("across", value) != nil {
+				return u, valid.Name("across", value)
+			}
+		case !named && u.OnConflict == "" && slices.Contains([]OnConflict{Keep, Replace, ReplaceKeepTime, CancelOld}, OnConflict(part)):
+			u.OnConflict = OnConflict(part)
+		default:
+			return u, valid.Invalid("unique", "%q is not by=/id|/tenant, across=name, keep, replace, replace-keep-time or cancel-old, each once", part)
+		}
+	}
+	if u.OnConflict == "" {
+		u.OnConflict = Keep
+	}
+	if u.OnConflict == CancelOld && u.Scope != UntilEnded {
+		return u, valid.Invalid("unique", "cancel-old is for until-ended: there would be no conflict in the rest of a period")
+	}
+	for _, pointer := range u.By {
+		if !strings.HasPrefix(pointer, "/") || badEscape(pointer) {
+			return u, valid.Invalid("unique", "%q is no JSON pointer, such as /id", pointer)
+		}
+	}
+	slices.Sort(u.By)
+	u.By = slices.Compact(u.By)
+	if len(text) > 1000 {
+		return u, valid.Invalid("unique", "the text has %d bytes, more than 1000", len(text))
+	}
+	return u, nil
+}
+
+// tidyUnique returns the text of a uniqueness as [Uniqueness.String] writes it, for equal ones to be equal:
+// empty for none, and as it is if it is invalid.
+func tidyUnique(text string) string {
+	if text == "" || text == notUnique {
+		return ""
+	}
+	if u, err := ParseUniqueness(text); err == nil {
+		return u.String()
+	}
+	return text // NewJob.Check says why
+}
+
+// badEscape reports whether a ~ of a pointer begins no escape.
+func badEscape(pointer string) bool {
+	return strings.Contains(strings.NewReplacer("~0", "", "~1", "").Replace(pointer), "~")
+}
+
+// checkUnique checks what the job says of uniqueness. The arguments are not known of a declaration.
+func (j NewJob) checkUnique() error {
+	if j.Unique == "" || j.Unique == notUnique {
+		return nil
+	}
+	u, err := ParseUniqueness(j.Unique)
+	if err == nil && len(j.Args) > 0 && json.Valid(j.Args) {
+		_, err = u.Selected(j.Args)
+	}
+	return err
+}
+
+// Selected returns the part of the arguments that the unique key consists of, with the pointers as
+// names: {"/id":7}. Without pointers that is all of them.
+func (u Uniqueness) Selected(args json.RawMessage) (json.RawMessage, error) {
+	if len(u.By) == 0 {
+		return canonical(args), nil
+	}
+	var all any
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.UseNumber()
+	if err := d.Decode(&all); err != nil {
+		return nil, valid.Invalid("args", "%v", err)
+	}
+	selected := map[string]any{}
+	for _, pointer := range u.By {
+		at, ok := all, true
+		for token := range strings.SplitSeq(pointer[1:], "/") {
+			if at, ok = member(at, strings.NewReplacer("~1", "/", "~0", "~").Replace(token)); !ok {
+				return nil, valid.Invalid("unique", "the arguments have nothing at %s", pointer)
+			}
+		}
+		selected[pointer] = at
+	}
+	return json.Marshal(selected)
+}
+
+// member returns the value of a name or an index; ok is false if there is none.
+func member(of any, token string) (v any, ok bool) {
+	switch of := of.(type) {
+	case map[string]any:
+		v, ok = of[token]
+		return v, ok
+	case []any:
+		i, err := strconv.Atoi(token)
+		if err != nil || i < 0 || i >= len(of) || strconv.Itoa(i) != token {
+			return nil, false
+		}
+		return of[i], true
+	}
+	return nil, false
+}
+
+// UniqueKey returns the job's unique key as stores keep it beside idempotency keys: no name of
+// those begins with a control character. The job has passed [NewJob.Check].
+//
+// It is for stores whose database cannot compare JSON.
+func (j NewJob) UniqueKey() (string, Uniqueness, error) {
+	u, err := ParseUniqueness(j.Unique)
+	if err != nil {
+		return "", u, err
+	}
+	selected, err := u.Selected(j.Args)
+	if err != nil {
+		return "", u, err
+	}
+	of := "kind " + j.Kind
+	if u.Across != "" {
+		of = "across " + u.Across
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s", u.Scope, of, strings.Join(u.By, "|"), selected))
+	return "\x01" + hex.EncodeToString(sum[:]), u, nil
+}
+
+// Until returns when a job that is enqueued at some time stops holding its key, in microseconds
+// since 1970; 0 if only its end tells.
+func (u Uniqueness) Until(now int64) int64 {
+	switch p := u.Period.Microseconds(); u.Scope {
+	case Within:
+		return now + p
+	case Slot:
+		return (now/p + 1) * p
+	}
+	return 0
+}
+
+// UniqueKey tells people what is unique of the job: {"/id":7}. It is nil if the job is not unique.
+func (j JobInfo) UniqueKey() json.RawMessage {
+	u, err := ParseUniqueness(j.Unique)
+	if err != nil {
+		return nil
+	}
+	selected, _ := u.Selected(j.Args)
+	return selected
+}
