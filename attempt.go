@@ -23,9 +23,12 @@ type Run struct {
 		Job(ctx context.Context, id ID) (*JobInfo, error)
 	}
 
+	// Batch is that of the run until its handler joins it; nil for none.
+	Batch *Batch
+
 	context runContext // the first one made
 
-	mu     sync.Mutex // guards context and what follows
+	mu     sync.Mutex // guards Batch, context and what follows
 	over   bool
 	set    bool
 	result json.RawMessage

@@ -172,6 +172,28 @@ func ExampleHandleNew() {
 	// Dear Grace
 }
 
+// A handler gets many jobs in one call. It says of each how it ended.
+func ExampleHandleMany() {
+	mux := stint.NewMux()
+	index := stint.NewKind[string]("index")
+	stint.HandleMany(mux, index, stint.Gather(500, 2*time.Second), func(ctx context.Context, jobs []stint.BatchJob[string]) error {
+		errs := make([]error, len(jobs))
+		for i, job := range jobs {
+			if job.Args == "" {
+				errs[i] = stint.NoRetry(errors.New("nothing to index"))
+				continue
+			}
+			fmt.Println("index", job.Args, "of job", job.ID)
+		}
+		return stint.PerJob(errs) // or one error for all
+	})
+	run(mux, "index", `"a.txt"`)
+	run(mux, "index", `""`)
+	// Output:
+	// index a.txt of job 1
+	// nothing to index
+}
+
 // A group is a kind with several operations.
 func ExampleNewGroup() {
 	invoice := stint.NewGroup("invoice", stint.Queue("accounting"))

@@ -46,6 +46,7 @@ type Registration struct {
 	handler    Handler
 	middleware []Middleware
 	hooks      []Hooks
+	gathering  Gathering // zero for one job a call
 
 	assembled func() assembly // with the mux's middleware and hooks; made once, when the kind is first used
 }

@@ -68,7 +68,8 @@ func (a *Run) put(set func(*Run)) error {
 }
 
 // Settle ends the run with what its handler returned, and returns what counts: that,
-// or what was set instead. Nothing can be set after it.
+// or what was set instead. Nothing can be set after it, and a batch waits no longer for
+// the run.
 func (a *Run) Settle(result json.RawMessage, err error) (json.RawMessage, error) {
 	return a.settle(result, err, true)
 }
@@ -76,7 +77,10 @@ func (a *Run) Settle(result json.RawMessage, err error) (json.RawMessage, error)
 func (a *Run) settle(result json.RawMessage, err error, over bool) (json.RawMessage, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.over = a.over || over
+	if a.over = a.over || over; over && a.Batch != nil {
+		a.Batch.leave()
+		a.Batch = nil
+	}
 	if a.set {
 		result, err = a.result, a.err
 		a.set, a.result, a.err = false, nil, nil

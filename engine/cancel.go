@@ -44,7 +44,7 @@ func (s *session) watchCancellations(ctx context.Context) {
 
 // watchUnresponsive reports each handler that goes on for long after its context ended by timeout
 // or cancellation. Such a handler cannot be stopped and keeps a slot, and from outside it looks
-// like a slow one. Handlers that should end with the session are reported at its end.
+// like a slow one. A call for a batch may go on as long as one of its jobs may. Handlers that should end with the session are reported at its end.
 func (s *session) watchUnresponsive(ctx context.Context) {
 	every(ctx, cancelGrace/5, func() {
 		for a := range s.attempts {
@@ -56,7 +56,7 @@ func (s *session) watchUnresponsive(ctx context.Context) {
 // reportIfUnresponsive is called by the watching goroutine only.
 func (s *session) reportIfUnresponsive(ctx context.Context, a *attempt, now time.Time) {
 	switch cause := context.Cause(&a.runContext); {
-	case cause == nil || a.reported || s.work.Err() != nil:
+	case cause == nil || a.reported || s.work.Err() != nil || a.task.batch.goesOn():
 	case a.ignoredSince.IsZero():
 		a.ignoredSince = now
 	case now.Sub(a.ignoredSince) >= cancelGrace:

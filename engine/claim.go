@@ -170,6 +170,9 @@ func (s *session) claimLanes(lanes []target, room int, wait bool) (took, error) 
 		entries += len(c.Entries)
 		s.addTasks(c, states[i])
 	}
+	for _, p := range s.pools.all {
+		p.beginBatches()
+	}
 	if p := s.pools.of(lanes[0].Queue); p != nil {
 		p.pace.claimed(time.Since(began), got.entries == room)
 	}

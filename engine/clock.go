@@ -128,6 +128,10 @@ func within(c <-chan struct{}, d time.Duration) bool {
 // recovered sets err to the panic of the function that defers it, if there is one.
 func recovered(err *error) {
 	if v := recover(); v != nil {
+		if p, ok := v.(*stint.PanicError); ok { // of a batch, with the stack of its call
+			*err = p
+			return
+		}
 		*err = &stint.PanicError{Value: v, Stack: string(debug.Stack())}
 	}
 }

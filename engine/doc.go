@@ -25,6 +25,14 @@
 // meet in the claim stage, which asks only for lanes whose queue has room, and
 // in the finish stage.
 //
+// Jobs of a kind with a handler of batches ([stint.HandleMany]) gather in their
+// pool before they wait for a slot: they are claimed, but not announced, and they
+// take no slot and no room from others. A batch goes to a slot when it is full, or
+// when its wait is over, and takes more jobs until the slot takes it. There each of
+// its jobs runs in a goroutine of its own, through its middleware, and they meet
+// in the call of the handler. Batches are for backlogs of their kind: give the kind a
+// queue of its own, so that a claim for a large batch brings nothing else.
+//
 // Beside the stages run loops, one goroutine each. beats says that the engine
 // lives. listen wakes the others when the store has news. promote moves jobs to
 // the log when they are due, fire makes the jobs of schedules, and decide applies

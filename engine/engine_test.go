@@ -76,6 +76,10 @@ func start(t *testing.T, s store.Store, mux *stint.Mux, c engine.Config) (stop f
 	if err != nil {
 		t.Fatal(err)
 	}
+	return run(t, e)
+}
+
+func run(t *testing.T, e *engine.Engine) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx) }()

@@ -43,6 +43,10 @@ func (s *session) runSlot(all *sync.WaitGroup, p *pool, one *slot, ended chan<- 
 				return
 			}
 			p.started.Add(1)
+			if t.batch != nil {
+				s.runBatch(t.batch, one, ended)
+				continue
+			}
 			if t.entry.Cancelled {
 				s.sendOutcome(s.conclude(t, store.Result{Outcome: stint.OutcomeCancelled}), ended)
 				continue
@@ -76,6 +80,16 @@ func (s *session) nextTask(p *pool) *task {
 // after a beat announced them, and so do inline runs. Nothing starts when the engine may have been
 // buried since its last beat.
 func (s *session) prepareStart(t *task, one *slot) bool {
+	return s.announceable(t, one) && s.mayStart(t, one, !mustAnnounce(t) || s.announce())
+}
+
+// mustAnnounce reports whether a task starts only after a beat announced it.
+func mustAnnounce(t *task) bool {
+	return t.inline != nil || t.entry.Suspect > 0 || t.entry.MaxLosses == 0
+}
+
+// announceable is the first half of prepareStart: beats announce the task after it.
+func (s *session) announceable(t *task, one *slot) bool {
 	e := t.entry
 	s.endEvents.await(e.ID, s.work.Done())
 	if !s.startable(t) {
@@ -85,8 +99,12 @@ func (s *session) prepareStart(t *task, one *slot) bool {
 	if e.MaxLosses == 0 {
 		s.inflight.addOnce(e.Pos)
 	}
-	// All of that may have changed while it waited for the beat.
-	if (t.inline == nil && e.Suspect == 0 && e.MaxLosses > 0 || s.announce()) && !s.fenceDue() && s.startable(t) {
+	return true
+}
+
+// mayStart is the second half: all of that may have changed while it waited for the beat.
+func (s *session) mayStart(t *task, one *slot, announced bool) bool {
+	if announced && !s.fenceDue() && s.startable(t) {
 		return true
 	}
 	one.pos.Store(0)
@@ -121,7 +139,7 @@ func (s *session) sendOutcome(t *task, ended chan<- *task) {
 		<-s.aloneTurn
 	}
 	ended <- t
-	if p.taskEnded() {
+	if t.batch == nil && p.taskEnded() {
 		s.capacity.notify()
 	}
 }

@@ -12,3 +12,11 @@ func (e *Engine) Lead(lease string, do func(ctx context.Context)) {
 
 // TakesInlineRuns reports whether RunNow and RunReady use the engine that runs.
 func (e *Engine) TakesInlineRuns() bool { return e.current.Load() != nil }
+
+// Busy returns how many entries, or batches, take room in the engine that runs.
+func (e *Engine) Busy() (n int64) {
+	for _, p := range e.current.Load().pools.all {
+		n += p.busy.Load()
+	}
+	return n
+}

@@ -48,13 +48,16 @@ type hooks struct {
 }
 
 func newHooks(ctx context.Context, mux *stint.Mux, slots int) *hooks {
-	h := &hooks{kinds: map[string][]stint.Hooks{}, permits: make(chan struct{}, slots+hookRoom), turns: make(chan struct{}, slots)}
+	h := &hooks{kinds: map[string][]stint.Hooks{}, turns: make(chan struct{}, slots)}
 	h.work, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	running := 1 // attempts in a slot
 	for _, d := range mux.Declarations() {
 		if all := mux.Hooks(d.Name); len(all) > 0 {
 			h.kinds[d.Name] = all
+			running = max(running, mux.Gathering(d.Name).Jobs)
 		}
 	}
+	h.permits = make(chan struct{}, slots*running+hookRoom)
 	return h
 }
 

@@ -18,6 +18,7 @@ type task struct {
 	pool   *pool       // the pool of its slots; nil for an inline run
 	runner *kindRunner // of its kind; nil if this engine does not know the kind
 	inline *inlineRun  // nil for tasks from the claim stage
+	batch  *batch      // that it belongs to; nil for none
 
 	done store.Completion // its outcome; Slot and Started are set when the handler starts
 	tx   txOutcome        // the result of the handler's own completion
@@ -32,14 +33,15 @@ type task struct {
 // kindRunner is what an engine needs to perform a kind.
 type kindRunner struct {
 	handler stint.Handler
-	keep    bool // handlers go on when the engine is fenced
+	keep    bool            // handlers go on when the engine is fenced
+	gather  stint.Gathering // zero if it performs one job at a time
 }
 
 // newKindRunners returns those of a mux by the names of their kinds.
 func newKindRunners(m *stint.Mux) map[string]*kindRunner {
 	all := map[string]*kindRunner{}
 	for _, d := range m.Declarations() {
-		all[d.Name] = &kindRunner{handler: m.Handler(d.Name), keep: d.Keep}
+		all[d.Name] = &kindRunner{handler: m.Handler(d.Name), keep: d.Keep, gather: m.Gathering(d.Name)}
 	}
 	return all
 }

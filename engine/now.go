@@ -142,11 +142,14 @@ func (s *session) runInline(ctx context.Context, st store.ClaimedEnqueuer, job s
 // recorded.
 func (s *session) submit(t *task) func() (store.Completion, error) {
 	s.ended <- t
-	return func() (store.Completion, error) {
-		r := <-t.inline.result
-		r.done.Pos, r.done.Job = t.entry.Pos, t.entry.ID // also of one that was dropped
-		return r.done, r.err
-	}
+	return t.recorded
+}
+
+// recorded waits until the outcome of an inline run that was submitted is recorded.
+func (t *task) recorded() (store.Completion, error) {
+	r := <-t.inline.result
+	r.done.Pos, r.done.Job = t.entry.Pos, t.entry.ID // also of one that was dropped
+	return r.done, r.err
 }
 
 // enqueueClaimed enqueues the job, claimed by this session.
@@ -246,11 +249,7 @@ func (s *session) performInline(t *task) *task {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		end := s.perform(t, one)
-		if err := context.Cause(t.inline.caller); err != nil && end.Outcome == stint.OutcomeReturned {
-			end.Note = "the caller gave up: " + err.Error()
-		}
-		done = s.conclude(t, end)
+		done = s.conclude(t, s.perform(t, one))
 	}()
 	<-over
 	if done == nil {
@@ -260,7 +259,8 @@ func (s *session) performInline(t *task) *task {
 }
 
 // RunReady performs what is ready for the engine's kinds and queues, in this process, one job after
-// the other, until nothing is left. It is for tests, and for programs that are started when there
+// the other, until nothing is left. A handler of batches gets those that follow each other, without
+// a wait for more. It is for tests, and for programs that are started when there
 // may be work. It returns how many jobs it performed.
 //
 // The order is an engine's: by priority, and within a lane as the jobs became ready. Jobs that
@@ -300,20 +300,27 @@ func (e *Engine) runReady(ctx context.Context, told func(*stint.Job, store.Compl
 			err = left
 		}
 	}()
-	for known := newLanes(e.mux, e.config.Queues); ctx.Err() == nil; {
-		t, err := s.takeReady(ctx, known)
-		if err != nil || t == nil {
+	ready := readyTasks{s: s, known: newLanes(e.mux, e.config.Queues)}
+	for ctx.Err() == nil {
+		tasks, err := ready.take(ctx)
+		if err != nil || tasks == nil {
 			return n, err
 		}
-		x, err := s.submit(s.performReady(t))()
-		if err != nil {
-			return n, err
+		s.performReady(tasks)
+		more := true
+		for _, t := range tasks {
+			x, err := t.recorded()
+			if err != nil {
+				return n, err
+			}
+			s.hooks.all.Wait()
+			if t.entry.Started.IsZero() && x.Outcome == stint.OutcomeReturned {
+				continue // on its way to an engine that knows its kind
+			}
+			n++
+			more = (told == nil || told(&t.entry.Job, x)) && more
 		}
-		s.hooks.all.Wait()
-		if t.entry.Started.IsZero() && x.Outcome == stint.OutcomeReturned {
-			continue // on its way to an engine that knows its kind
-		}
-		if n++; told != nil && !told(&t.entry.Job, x) {
+		if !more {
 			return n, nil
 		}
 	}
@@ -340,13 +347,54 @@ func (s *session) takeReady(ctx context.Context, known *lanes) (*task, error) {
 	return nil, nil
 }
 
-// performReady runs an entry, or concludes it unstarted.
-func (s *session) performReady(t *task) *task {
+// performReady runs entries, or concludes them unstarted, and submits them: one, or a batch.
+func (s *session) performReady(tasks []*task) {
+	t := tasks[0]
 	switch {
+	case gathers(t):
+		b := &batch{}
+		for _, t := range tasks {
+			t.batch = b
+			b.slots = append(b.slots, s.inlineRuns.slot())
+		}
+		s.performBatch(b, tasks, func(t *task) { s.ended <- t })
+		for _, one := range b.slots {
+			s.inlineRuns.free(one)
+		}
 	case t.entry.Cancelled:
-		return s.conclude(t, store.Result{Outcome: stint.OutcomeCancelled})
+		s.ended <- s.conclude(t, store.Result{Outcome: stint.OutcomeCancelled})
 	case t.runner == nil:
-		return s.conclude(t, store.Result{Outcome: stint.OutcomeReturned, Part: store.PartKind})
+		s.ended <- s.conclude(t, store.Result{Outcome: stint.OutcomeReturned, Part: store.PartKind})
+	default:
+		s.ended <- s.performInline(t)
 	}
-	return s.performInline(t)
+}
+
+// readyTasks takes what is ready, one by one.
+type readyTasks struct {
+	s     *session
+	known *lanes
+	next  *task // claimed while a batch was gathered, and not of it
+}
+
+// take returns the next task, or a batch of those that are ready; nil means that nothing is.
+func (r *readyTasks) take(ctx context.Context) (tasks []*task, err error) {
+	for {
+		t := r.next
+		if r.next = nil; t == nil {
+			t, err = r.s.takeReady(ctx, r.known)
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case t == nil:
+			return tasks, nil
+		case len(tasks) > 0 && !(gathers(t) && keyOf(t) == keyOf(tasks[0])):
+			r.next = t
+			return tasks, nil
+		}
+		if tasks = append(tasks, t); !gathers(t) || len(tasks) == t.runner.gather.Jobs {
+			return tasks, nil
+		}
+	}
 }

@@ -35,6 +35,9 @@ func (s *session) perform(t *task, one *slot) store.Result {
 	a := &attempt{s: s, task: t, job: e.Job}
 	a.job.Tags, a.job.MayHaveRun = slices.Clone(e.Tags), e.Suspect > 0
 	a.Job, a.Client, a.Reader = &a.job, s.client, s.reader
+	if t.batch != nil {
+		a.Batch = t.batch.call
+	}
 	a.open()
 	one.attempt.Store(a)
 	s.meters.running.Add(1)
@@ -46,7 +49,13 @@ func (s *session) perform(t *task, one *slot) store.Result {
 	}()
 	var result json.RawMessage
 	result, err = a.call(t.runner.handler)
-	return classify(a, result, err)
+	end := classify(a, result, err)
+	if t.inline != nil && end.Outcome == stint.OutcomeReturned {
+		if err := context.Cause(t.inline.caller); err != nil {
+			end.Note = "the caller gave up: " + err.Error()
+		}
+	}
+	return end
 }
 
 // close ends the attempt after the handler; the task belongs to the stage again.

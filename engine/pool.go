@@ -19,8 +19,10 @@ type pool struct {
 
 	slots []slot // a part of the session's
 
+	gathering *gathering // nil if no kind is performed in batches
+
 	maxAhead     int          // how many entries to hold beyond the slots at most
-	busy         atomic.Int64 // entries claimed for it that have not ended
+	busy         atomic.Int64 // entries claimed for it that have not ended; a batch is one, once it waits for a slot
 	aloneWaiting atomic.Bool  // suspects wait for their turn
 	started      atomic.Int64 // tasks that reached a slot
 	wakeAt       atomic.Int64 // the claim stage sleeps while more than these are busy
@@ -38,16 +40,17 @@ type pools struct {
 	rest *pool // of queues without slots of their own; nil when there are none to work on
 }
 
-func newPools(c Config, all []slot) pools {
+func newPools(c Config, runners map[string]*kindRunner, all []slot) pools {
+	most := mostGathered(runners)
 	if len(c.QueueSlots) == 0 {
-		p := newPool(all, maxPrefetch)
+		p := newPool(all, maxPrefetch, most)
 		return pools{all: []*pool{p}, rest: p}
 	}
 	l := pools{own: map[string]*pool{}}
 	ahead := max(leastPrefetch, maxPrefetch/len(c.QueueSlots))
 	for _, queue := range slices.Sorted(maps.Keys(c.QueueSlots)) {
 		n := c.QueueSlots[queue]
-		p := newPool(all[:n], ahead)
+		p := newPool(all[:n], ahead, most)
 		all = all[n:]
 		l.all = append(l.all, p)
 		if queue == "*" {
@@ -59,12 +62,18 @@ func newPools(c Config, all []slot) pools {
 	return l
 }
 
-func newPool(slots []slot, ahead int) *pool {
+func newPool(slots []slot, ahead, gathered int) *pool {
 	// The channels have room for more than is ever claimed, so that neither the
 	// claim stage nor the returner waits on its own output.
 	room := ahead + 1 + len(slots)
+	var g *gathering
+	if gathered > 0 {
+		room += gathered + maxGathering
+		g = newGathering(gathered)
+	}
 	return &pool{
-		ready: make(chan *task, room), alone: make(chan *task, room), foreign: make(chan *task, room),
+		gathering: g,
+		ready:     make(chan *task, room), alone: make(chan *task, room), foreign: make(chan *task, room),
 		slots: slots, maxAhead: ahead, pace: newPace(time.Now()),
 	}
 }
@@ -143,9 +152,13 @@ func (p *pool) room(now time.Time) int {
 	// Stored before busy is read: a task that ends after that sees it and notifies.
 	p.wakeAt.Store(int64(most - least))
 	// All claimed entries may be suspects.
-	room := min(most-int(p.load(p.busy.Load())), cap(p.alone)-len(p.alone))
+	suspects := cap(p.alone) - len(p.alone)
+	room := min(most-int(p.load(p.busy.Load())), suspects)
 	if room < least {
 		return 0
+	}
+	if p.gathering != nil {
+		room = min(room+p.gathering.room(), suspects)
 	}
 	return min(room, maxClaim)
 }
@@ -161,6 +174,10 @@ func (p *pool) load(busy int64) int64 {
 
 // add sends a task where it belongs. There is always room.
 func (p *pool) add(t *task) {
+	if gathers(t) {
+		p.gather(t)
+		return
+	}
 	p.busy.Add(1)
 	switch {
 	case t.runner == nil:

@@ -130,8 +130,7 @@ func (w *returner) returnReady() {
 			if !ok {
 				return
 			}
-			w.s.sendOutcome(w.s.returnUnstarted(t), w.ended)
-			n++
+			n += w.s.returnReady(t, w.ended)
 		default:
 			return
 		}
@@ -180,8 +179,11 @@ func (w *returner) stop() {
 	for _, t := range w.takeWaiting() {
 		w.s.sendOutcome(w.s.returnUnstarted(t), w.ended)
 	}
+	for _, t := range w.p.endGathering() {
+		w.s.sendOutcome(w.s.returnUnstarted(t), w.ended)
+	}
 	close(w.p.ready)
 	for t := range w.p.ready {
-		w.s.sendOutcome(w.s.returnUnstarted(t), w.ended)
+		w.s.returnReady(t, w.ended)
 	}
 }

@@ -82,7 +82,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		s.slots[i].number = i + 1
 	}
 	s.inlineRuns.first = 1
-	s.pools = newPools(e.config, s.slots)
+	s.pools = newPools(e.config, s.runners, s.slots)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.setFenceAt(s.beat.Add(e.config.TimeToLive * 3 / 4))
 	e.liveness.beats.mark()

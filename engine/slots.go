@@ -17,6 +17,7 @@ type slot struct {
 	told    atomic.Int64            // what the last beat said
 	seen    int64                   // what it worked on at the last look of announceLong
 	attempt atomic.Pointer[attempt] // while the handler runs
+	batch   atomic.Pointer[batch]   // while one runs in it: its tasks have slots of their own
 }
 
 // eachSlot yields all slots, then the places of inline runs.
@@ -24,6 +25,13 @@ func (s *session) eachSlot(yield func(*slot) bool) {
 	for i := range s.slots {
 		if !yield(&s.slots[i]) {
 			return
+		}
+		if b := s.slots[i].batch.Load(); b != nil {
+			for _, one := range b.slots {
+				if !yield(one) {
+					return
+				}
+			}
 		}
 	}
 	s.inlineRuns.slots.Range(func(_, one any) bool { return yield(one.(*slot)) })

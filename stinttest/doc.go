@@ -7,7 +7,8 @@
 //	stinttest.Enqueued(t, w.Store(), Welcome, stinttest.InQueue("mail"))
 //	report := w.Drain()                     // now, tomorrow, and what those jobs enqueue
 //
-// What runs is the engine itself, one job at a time, with its middleware, hooks,
+// What runs is the engine itself, one job at a time, or one batch ([stint.HandleMany]) of
+// those that are ready one after the other, with its middleware, hooks,
 // timeouts, retries and transactions. There is no second implementation that
 // could differ from it.
 //

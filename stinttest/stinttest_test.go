@@ -439,3 +439,44 @@ func TestSchedulesFireWithinTheTimeOfADrainInABubble(t *testing.T) {
 		}
 	})
 }
+
+func TestAHandlerOfBatchesGetsWhatIsReady(t *testing.T) {
+	everywhere(t, func(t *testing.T, on func(mux *stint.Mux, c ...engine.Config) *stinttest.Worker) {
+		var calls []string
+		mux := stint.NewMux()
+		stint.HandleMany(mux, chore, stint.Gather(3, time.Second), func(_ context.Context, jobs []stint.BatchJob[note]) error {
+			var all []string
+			errs := make([]error, len(jobs))
+			for i, j := range jobs {
+				all = append(all, j.Args.Text)
+				if j.Args.Text == "bad" {
+					errs[i] = errors.New("no")
+				}
+			}
+			calls = append(calls, strings.Join(all, " "))
+			return stint.PerJob(errs)
+		})
+		stint.Handle(mux, mail, func(context.Context, *stint.Job, note) error { calls = append(calls, "mail"); return nil })
+		w := on(mux)
+		for _, text := range []string{"a", "b", "c", "d", "bad"} {
+			if _, err := chore.Enqueue(t.Context(), w.Client(), note{text}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, kind := range []stint.Kind[note]{mail, chore} {
+			if _, err := kind.Enqueue(t.Context(), w.Client(), note{"z"}, stint.Queue(stint.DefaultQueue)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := chore.Enqueue(t.Context(), w.Client(), note{"later"}, stint.Delay(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		r := w.Drain()
+		if want := []string{"a b c", "d bad", "mail", "z", "later"}; !slices.Equal(calls, want) {
+			t.Errorf("the calls are %q, want %q", calls, want)
+		}
+		if len(r.Runs) != 8 || len(r.Failed()) != 1 {
+			t.Errorf("the report is %v", r)
+		}
+	})
+}

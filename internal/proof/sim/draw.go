@@ -18,6 +18,9 @@ import (
 // kinds are the types of jobs; not every engine knows all of them.
 var kinds = []string{"alpha", "beta", "gamma"}
 
+// together is the one of which some engines take several jobs in one call.
+const together = "gamma"
+
 // kept is one more, whose handlers go on when their engine was buried.
 const kept = "kept"
 
@@ -180,14 +183,15 @@ type Age int
 // The ages, the youngest first.
 const (
 	Young   Age = iota // nothing
-	Beating            // sessions by which the server knows who lives
+	Apart              // kinds whose jobs come in batches
+	Beating            // and sessions by which the server knows who lives
 	Lasting            // and retention, and leases with it
 	Single             // and schedules
 	Twisted            // and people who operate, callers, pools of slots and retry functions
 	Plain              // and the twists of jobs
 )
 
-var ages = map[Age]string{Young: "", Beating: "-beating", Lasting: "-lasting", Single: "-single", Twisted: "-twisted", Plain: "-plain"}
+var ages = map[Age]string{Young: "", Apart: "-apart", Beating: "-beating", Lasting: "-lasting", Single: "-single", Twisted: "-twisted", Plain: "-plain"}
 
 // String is how the seed is written.
 func (s Seed) String() string { return strconv.FormatUint(s.N, 10) + ages[s.Age] }

@@ -32,6 +32,8 @@ type process struct {
 	slots int
 	pools map[string]int
 
+	gathers bool // it takes the jobs of the kind together in batches
+
 	mu     sync.Mutex // guards what follows; held by no one who waits
 	thaw   chan struct{}
 	frozen check.Instant
@@ -228,7 +230,10 @@ type machine struct {
 	kinds  []string
 	deaf   bool // its engines cannot listen
 	judges bool // they have the retry function
-	desk   bool // they do nothing but what callers bring
+
+	// gathers is how they take the jobs of the kind together; zero for one by one.
+	gathers stint.Gathering
+	desk    bool // they do nothing but what callers bring
 }
 
 func (w *world) newMachine(number int) *machine {
@@ -262,6 +267,9 @@ func (w *world) newMachine(number int) *machine {
 	if w.seed.Age < Twisted {
 		m.config = poolsOf(roll(w.seed.N, "machine pools", number), m.config)
 		m.judges = number == 0 || roll(w.seed.N, "machine judges", number).chance(40)
+	}
+	if d := roll(w.seed.N, "machine gathers", number); w.seed.Age < Apart && d.chance(40) {
+		m.gathers = stint.Gather(1+d.IntN(20), d.between(0, 2*time.Second))
 	}
 	return m
 }
@@ -300,7 +308,7 @@ func (m *machine) start(n int) *life {
 	c.QueueSlots = crowd(m.w.bug, c.QueueSlots)
 	e := must(engine.New(p.seen(m.deaf), m.mux(p), c))
 	ctx, stop := context.WithCancel(context.Background())
-	p.stop, p.ttl, p.slots, p.pools = stop, c.TimeToLive, m.config.Slots, m.config.QueueSlots
+	p.stop, p.ttl, p.slots, p.pools, p.gathers = stop, c.TimeToLive, m.config.Slots, m.config.QueueSlots, m.gathers.Jobs > 0
 	l := &life{process: p, ended: make(chan error, 1)}
 	m.w.note(p.name, nil, "STARTED with %d slots %v, %v to live, kinds %v, weather %d", c.Slots, c.QueueSlots, c.TimeToLive, m.kinds, weather)
 	m.work(ctx, l, e)
@@ -311,6 +319,10 @@ func (m *machine) start(n int) *life {
 func (m *machine) mux(p *process) *stint.Mux {
 	mux := stint.NewMux()
 	for _, kind := range m.kinds {
+		if kind == together && m.gathers.Jobs > 0 {
+			stint.HandleMany(mux, stint.NewKind[args](kind, stint.Queue(stint.DefaultQueue)), m.gathers, p.performMany)
+			continue
+		}
 		mux.Add(stint.KindInfo{Name: kind, Queue: stint.DefaultQueue, Keep: kind == kept}, p.perform)
 	}
 	m.declare(mux)

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -26,6 +27,11 @@ var (
 
 // perform is the handler of every kind.
 func (p *process) perform(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
+	return p.performWith(ctx, job, nil)
+}
+
+// performWith performs a job. Of a batch it returns together with the others.
+func (p *process) performWith(ctx context.Context, job *stint.Job, others func()) (json.RawMessage, error) {
 	var a args
 	if err := json.Unmarshal(job.Args, &a); err != nil {
 		return nil, err
@@ -49,6 +55,16 @@ func (p *process) perform(ctx context.Context, job *stint.Job) (json.RawMessage,
 	if how == check.Open {
 		return nil, err
 	}
+	if others != nil {
+		others()
+		if !p.awake() {
+			return nil, errGone
+		}
+		cause := context.Cause(ctx)
+		if toldOff(cause) && how != check.OK && how != check.Recorded { // it has no say any more
+			how, err = check.Cancelled, cause
+		}
+	}
 	p.log(func(*check.Writer) { run.End(how, fmt.Sprint(err)) })
 	p.w.note(p.name, []int64{int64(job.ID)}, "attempt %d ends: %s, %v", job.Attempt, how, err)
 	p.w.ends(a)
@@ -59,6 +75,29 @@ func (p *process) perform(ctx context.Context, job *stint.Job) (json.RawMessage,
 		runtime.Goexit()
 	}
 	return nil, err
+}
+
+// performMany is the handler of batches. Each job does what it is told, as if it were alone: one that
+// panics or ends its goroutine takes no other with it.
+func (p *process) performMany(_ context.Context, jobs []stint.BatchJob[args]) error {
+	errs := make([]error, len(jobs))
+	var all, working sync.WaitGroup
+	working.Add(len(jobs))
+	for i, j := range jobs {
+		errs[i] = errGoexit
+		all.Go(func() {
+			done := sync.OnceFunc(working.Done)
+			defer done()
+			defer func() {
+				if v := recover(); v != nil {
+					errs[i] = &stint.PanicError{Value: v}
+				}
+			}()
+			_, errs[i] = p.performWith(j.Context(), j.Job, func() { done(); working.Wait() })
+		})
+	}
+	all.Wait()
+	return stint.PerJob(errs)
 }
 
 // try works, and says how the attempt ends: not at all if the process dies. It
@@ -121,8 +160,7 @@ func (p *process) work(ctx context.Context, a args) {
 // may have done its work all the same, and otherwise has no say.
 func (p *process) end(ctx context.Context, a args, job *stint.Job) (check.How, error) {
 	cause := context.Cause(ctx)
-	toldOff := errors.Is(cause, stint.ErrStopping) || errors.Is(cause, stint.ErrFenced)
-	if cause != nil && (!a.Deaf || toldOff && !a.done(job)) {
+	if cause != nil && (!a.Deaf || toldOff(cause) && !a.done(job)) {
 		return check.Cancelled, cause
 	}
 	switch {
@@ -140,6 +178,11 @@ func (p *process) end(ctx context.Context, a args, job *stint.Job) (check.How, e
 		return check.Error, stint.Cancel("told to cancel")
 	}
 	return check.OK, nil
+}
+
+// toldOff reports whether an attempt was cancelled for its engine's sake.
+func toldOff(cause error) bool {
+	return errors.Is(cause, stint.ErrStopping) || errors.Is(cause, stint.ErrFenced)
 }
 
 // done reports whether this attempt succeeds, whatever else happens.
@@ -434,7 +477,7 @@ type pool struct {
 // takesSlot notes that an attempt begins in an engine, and checks that the
 // engine has a slot for it. The function returned is called at its end.
 func (p *process) takesSlot(job *stint.Job, h holding) (leave func()) {
-	if h.guest {
+	if h.guest || p.gathers && job.Kind == together { // a batch has one slot
 		return func() {}
 	}
 	in, slots := pool{engine: h.engine}, p.slots
