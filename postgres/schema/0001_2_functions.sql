@@ -1103,8 +1103,10 @@ begin
       else
         delete from stint.cancellations c where c.job = doomed[spot] and c.job = any (marked);
         dues[places[spot]] := null;
-        if not s.ended then -- it became ready or began meanwhile, and is kept
+        if not s.ended then
           select * into s from stint.unique_holder(doomed[spot]); -- without the marker
+        end if;
+        if not s.ended then -- it became ready or began meanwhile, and is kept
           stands[places[spot]] := doomed[spot]; states[places[spot]] := s.state;
           continue;
         end if;
