@@ -47,6 +47,10 @@ RACED := \
 # the detector makes this code six times slower and finds nothing in it. `make test-all` instruments it too.
 UNRACED := -gcflags='github.com/ncruces/go-sqlite3-wasm/...=-race=false'
 
+# The detector's own code crashes now and then where a timer of a test with virtual time begins a goroutine: twice in some
+# twenty runs. In Go code the line would begin with "[signal". Only what failed runs again.
+DETECTOR_CRASH := ^SIGSEGV: segmentation violation|ThreadSanitizer: CHECK failed
+
 # A program with the race detector sleeps for a second before it exits, in case
 # that somebody else still reports a race. The tests run hundreds of programs.
 test test-all: export GORACE ?= atexit_sleep_ms=20
@@ -57,7 +61,11 @@ test: postgres browser pgbouncer faketime ## run the tests on the newest Postgre
 	@raced="$$($(GO) list $(RACED))" && all="$$($(GO) list ./...)" && \
 	others="$$(echo "$$all" | grep -vxF "$$raced")" && code=0 && \
 	{ $(GO) test -short -vet=off -timeout 60m $$others || code=1; } && \
-	{ $(GO) test -short -vet=off -race $(UNRACED) -timeout 60m $$raced || code=1; } && exit $$code
+	race() { $(GO) test -short -vet=off -race $(UNRACED) -timeout 60m $$raced; } && \
+	log="$$(mktemp)" && { race >"$$log" 2>&1; raced_code=$$?; cat "$$log"; } && \
+	if [ $$raced_code != 0 ] && grep -qE '$(DETECTOR_CRASH)' "$$log"; then \
+		echo "== the race detector itself crashed; once more"; race; raced_code=$$?; \
+	fi; rm -f "$$log"; [ $$raced_code = 0 ] || code=1; exit $$code
 
 .PHONY: test-all
 test-all: postgres browser pgbouncer faketime ## run all tests, also long ones, all with the race detector
