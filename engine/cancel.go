@@ -44,7 +44,8 @@ func (s *session) watchCancellations(ctx context.Context) {
 
 // watchUnresponsive reports each handler that goes on for long after its context ended by timeout
 // or cancellation. Such a handler cannot be stopped and keeps a slot, and from outside it looks
-// like a slow one. A call for a batch may go on as long as one of its jobs may. Handlers that should end with the session are reported at its end.
+// like a slow one. A call for a batch may go on as long as one of its jobs may. Handlers that should
+// end with the session are reported at its end.
 func (s *session) watchUnresponsive(ctx context.Context) {
 	every(ctx, cancelGrace/5, func() {
 		for a := range s.attempts {

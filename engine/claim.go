@@ -59,6 +59,7 @@ func (s *session) claim(ctx context.Context) {
 		if len(view.list) == 0 {
 			trying.reset()
 			s.primed = false
+			s.drawn.Store(false) // in vain
 			notified = idle.wait(ctx, nil) == s.wakeups[work]
 			continue
 		}

@@ -141,6 +141,27 @@ func TestAnEnqueueWakesTwoOfAnIdleFleet(t *testing.T) {
 			}
 			return woken, rung
 		}
+		// Those that were woken in vain take turns like the others where all are notified.
+		for range 50 {
+			notify()
+		}
+		time.Sleep(time.Second)
+		looks := func() (n int32) {
+			for _, c := range fleet {
+				n += c.looks.Load() + c.claims.Load()
+			}
+			return n
+		}
+		before := looks()
+		for _, c := range fleet {
+			c.draws <- store.News{Ready: true}
+		}
+		time.Sleep(time.Millisecond)
+		if n := looks() - before; n > engines/4 {
+			t.Errorf("%d of %d engines looked at once", n, engines)
+		}
+		time.Sleep(time.Second)
+
 		who := map[int]bool{}
 		for range 20 {
 			id := enqueue(t, s, "quick", `{}`)

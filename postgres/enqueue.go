@@ -290,7 +290,7 @@ func (s *Store) enqueueStatements(jobs []stint.NewJob, known dictionary, ring bo
 func scheduled(j stint.NewJob) bool { return j.Delay > 0 || !j.RunAt.IsZero() }
 
 // cancelsOld tells whether a job may cancel one that runs.
-func cancelsOld(j stint.NewJob) bool { return strings.HasSuffix(j.Unique, string(stint.CancelOld)) }
+func cancelsOld(j stint.NewJob) bool { return strings.HasSuffix(j.Unique, ","+string(stint.CancelOld)) }
 
 // plain tells whether a job is its own entry and nothing else.
 func plain(j *stint.NewJob) bool {
