@@ -216,6 +216,9 @@ func TestANotificationTellsWhatItIsAbout(t *testing.T) {
 		"a delay":      {one(stint.Delay(time.Hour)), false},
 		"SQL":          {sql(`select stint.enqueue('k') from generate_series(1, 50)`), true},
 		"SQL, delayed": {sql(`select stint.enqueue('k', delay => '1 hour')`), false},
+		// A handler may have to stop.
+		"cancels another":      {one(stint.UniqueUntilEnded(stint.OrCancelOld())), false},
+		"SQL, cancels another": {sql(`select stint.enqueue('k', uniqueness => 'until-ended,cancel-old')`), false},
 		"a Tx": {func() error {
 			tx, err := s.pool.Begin(ctx)
 			if err != nil {
