@@ -94,7 +94,7 @@ func (j *NewJob) UnmarshalJSON(raw []byte) error {
 		return valid.Invalid("job", "it is not a JSON object")
 	}
 	next := *j
-	next.Tags = slices.Clone(j.Tags)
+	next.Tags, next.Limits = slices.Clone(j.Tags), slices.Clone(j.Limits)
 	if said["start_by"] != nil {
 		next.StartWithin = 0
 	} else if said["start_within"] != nil {
@@ -137,7 +137,9 @@ func (j *NewJob) set(f jobField, text json.RawMessage) error {
 		}
 		into.Set(value.Elem())
 	case *[]string:
-		if err = json.Unmarshal(text, p); err == nil {
+		if err = json.Unmarshal(text, p); err == nil && f.name == "limits" {
+			Limited(*p...)(j)
+		} else if err == nil {
 			Tag(*p...)(j)
 		}
 	default:

@@ -29,6 +29,9 @@ type KindInfo struct {
 	// Unique is the uniqueness of its jobs: see [NewJob.Unique].
 	Unique string `json:"unique,omitempty"`
 
+	// Limits are the limits of its jobs: see [NewJob.Limits].
+	Limits []string `json:"limits,omitempty"`
+
 	// Declared is when an engine last changed the declaration. Only stores set it.
 	Declared time.Time `json:"declared,omitzero"`
 
@@ -44,7 +47,7 @@ func (d KindInfo) Job(args json.RawMessage, opts ...Option) NewJob {
 	job := NewJob{
 		Kind: d.Name, Args: args, Queue: d.Queue, Priority: d.Priority,
 		Retry: d.Retry, Timeout: d.Timeout, MaxLosses: d.MaxLosses, Tags: slices.Clone(d.Tags),
-		StartWithin: d.StartWithin, Unique: d.Unique,
+		StartWithin: d.StartWithin, Unique: d.Unique, Limits: slices.Clone(d.Limits),
 	}
 	for _, opt := range opts {
 		opt(&job)
@@ -82,7 +85,7 @@ func NewKind[A any](name string, defaults ...Option) Kind[A] {
 	d := KindInfo{
 		Name: name, Queue: job.Queue, Priority: job.Priority,
 		Retry: job.Retry, Timeout: job.Timeout, MaxLosses: job.MaxLosses, Tags: job.Tags,
-		StartWithin: job.StartWithin, Unique: job.Unique,
+		StartWithin: job.StartWithin, Unique: job.Unique, Limits: job.Limits,
 	}
 	if field := job.differs(d.Job(nil)); field != "" {
 		panic(fmt.Sprintf("stint: kind %q: %s belongs to a job, not to a kind", name, field))

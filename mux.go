@@ -33,6 +33,7 @@ type Mux struct {
 	schedules   []Schedule
 	scheduled   map[string]bool // their names
 	recurrences cron.Registry
+	limits      map[string]LimitRule
 
 	mu   sync.Mutex // held while a kind is put together
 	used atomic.Bool

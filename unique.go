@@ -184,8 +184,8 @@ func ParseUniqueness(text string) (Uniqueness, error) {
 		return u, valid.Invalid("unique", "cancel-old is for until-ended: there would be no conflict in the rest of a period")
 	}
 	for _, pointer := range u.By {
-		if !strings.HasPrefix(pointer, "/") || badEscape(pointer) {
-			return u, valid.Invalid("unique", "%q is no JSON pointer, such as /id", pointer)
+		if err := checkPointer("unique", pointer); err != nil {
+			return u, err
 		}
 	}
 	slices.Sort(u.By)
@@ -206,6 +206,14 @@ func tidyUnique(text string) string {
 		return u.String()
 	}
 	return text // NewJob.Check says why
+}
+
+// checkPointer reports what is wrong with a JSON pointer.
+func checkPointer(field, pointer string) error {
+	if !strings.HasPrefix(pointer, "/") || badEscape(pointer) {
+		return valid.Invalid(field, "%q is no JSON pointer, such as /id", pointer)
+	}
+	return nil
 }
 
 // badEscape reports whether a ~ of a pointer begins no escape.
@@ -239,15 +247,23 @@ func (u Uniqueness) Selected(args json.RawMessage) (json.RawMessage, error) {
 	}
 	selected := map[string]any{}
 	for _, pointer := range u.By {
-		at, ok := all, true
-		for token := range strings.SplitSeq(pointer[1:], "/") {
-			if at, ok = member(at, strings.NewReplacer("~1", "/", "~0", "~").Replace(token)); !ok {
-				return nil, valid.Invalid("unique", "the arguments have nothing at %s", pointer)
-			}
+		at, ok := pointed(all, pointer)
+		if !ok {
+			return nil, valid.Invalid("unique", "the arguments have nothing at %s", pointer)
 		}
 		selected[pointer] = at
 	}
 	return json.Marshal(selected)
+}
+
+// pointed returns what a JSON pointer selects; ok is false if that is nothing.
+func pointed(of any, pointer string) (v any, ok bool) {
+	for token := range strings.SplitSeq(pointer[1:], "/") {
+		if of, ok = member(of, strings.NewReplacer("~1", "/", "~0", "~").Replace(token)); !ok {
+			return nil, false
+		}
+	}
+	return of, true
 }
 
 // member returns the value of a name or an index; ok is false if there is none.

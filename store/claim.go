@@ -93,6 +93,7 @@ type LaneHead struct {
 	Queue    string
 	Priority int
 	Kind     string
+	Limits   string
 	First    Position
 	Settle   bool
 	Paused   bool

@@ -21,19 +21,22 @@ type Entry struct {
 	Pos     Position
 	Ready   time.Time // when this entry became ready, by the store's clock
 	Suspect int       // how closely to watch it, since engines died with it in hand
+	Limits  string    // the gates that it waits for, as in Lane
 
 	// Cancelled says that somebody cancelled the job: it is not to be begun.
 	Cancelled bool
 }
 
 // Lane is the unit that claims proceed along: one queue at one priority, and
-// the part of it that tells new work from work that came back.
+// the part of it that tells new work from work that came back. Jobs with limits
+// have lanes of their own, one for each set of gates (see [Limiter]).
 type Lane struct {
 	ID       LaneID
 	Queue    string
 	Priority int
 	Part     Part
 	Kind     string // the kind that a [PartKind] lane is for; empty otherwise
+	Limits   string // the gates of its jobs, sorted, one on each line (see [stint.NewJob.LimitKeys]); empty for none
 }
 
 // LaneID is a hash of what makes a lane, so that lanes need no registry:
@@ -58,13 +61,22 @@ const (
 // the first 63 bits of the SHA-256 of queue, priority, part and kind, each
 // ended by a NUL (which no name may hold); the stores' SQL computes the same.
 func LaneOf(queue string, priority int, part Part, kind string) Lane {
+	return LimitedLane(queue, priority, part, kind, "")
+}
+
+// LimitedLane computes the lane of jobs with limits, which come last in what is hashed, if there are
+// any.
+func LimitedLane(queue string, priority int, part Part, kind, limits string) Lane {
 	if part != PartKind {
 		kind = ""
 	}
 	text := queue + "\x00" + strconv.Itoa(priority) + "\x00" + string(part) + "\x00" + kind + "\x00"
+	if limits != "" {
+		text += limits + "\x00"
+	}
 	sum := sha256.Sum256([]byte(text))
 	id := LaneID(binary.BigEndian.Uint64(sum[:8]) >> 1)
-	return Lane{ID: id, Queue: queue, Priority: priority, Part: part, Kind: kind}
+	return Lane{ID: id, Queue: queue, Priority: priority, Part: part, Kind: kind, Limits: limits}
 }
 
 // Correlate gives entries that say no correlation id that of their own job, for

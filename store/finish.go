@@ -69,6 +69,7 @@ type Next struct {
 	Kind     string
 	Queue    string
 	Priority int
+	Limits   string // of the entry, and the lane
 	Attempt  int
 	Losses   int
 	Suspect  int

@@ -19,6 +19,11 @@ type Listener interface {
 type News struct {
 	Ready bool   // only about jobs that are ready to be claimed
 	Lot   uint64 // not zero: enough for a few engines, who are drawn by this number
+
+	// Permits is about permits of one gate, or of all gates of the limit that it names. With an Engine,
+	// it is about what this one waits for.
+	Permits string
+	Engine  EngineID
 }
 
 // IdleNotifier is a [Listener] whose signals are dear, so that it may leave those

@@ -60,7 +60,7 @@ func ConcludeWith(funcs *retry.Registry, e *Entry, end Result, now time.Time, ch
 		return x
 	}
 	next := Next{
-		Kind: e.Kind, Queue: e.Queue, Priority: e.Priority,
+		Kind: e.Kind, Queue: e.Queue, Priority: e.Priority, Limits: e.Limits,
 		Attempt: e.Attempt, Losses: e.Losses, // it survived: whatever it was suspected of is over
 	}
 	switch end.Outcome {

@@ -1,0 +1,273 @@
+package stint
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/retry"
+)
+
+// Limited has the job wait until each of these limits lets it start. All jobs that name a limit
+// share it, of whatever kind and queue, over all engines.
+//
+//	var Send = stint.NewKind[Mail]("send", stint.Limited("smtp"))
+//	mux.Limit("smtp", stint.LimitRule{AtOnce: 10})
+//
+// "tenant=acme" is the limit of one key: every key has its own count, under the rule of the limit
+// tenant. [LimitedBy] takes the key from the arguments. A job may name up to eight limits, and starts
+// when all of them let it. What a limit allows, programs declare ([Mux.Limit]) and people set
+// ("stint limits set smtp 20"); a limit without a rule counts and lets all pass. See docs/limits.md.
+func Limited(limits ...string) Option {
+	return func(j *NewJob) {
+		for _, l := range limits {
+			if !slices.Contains(j.Limits, l) {
+				j.Limits = append(slices.Clip(j.Limits), l)
+			}
+		}
+	}
+}
+
+// LimitedBy is [Limited] by a limit whose key is a part of the arguments: the string, whole number or
+// boolean that a JSON pointer (RFC 6901) selects, such as "/tenant" or "/customer/id".
+//
+//	var Sync = stint.NewKind[SyncArgs]("sync", stint.LimitedBy("tenant", "/tenant"))
+//	mux.Limit("tenant", stint.LimitRule{AtOnce: 2}) // of each tenant
+func LimitedBy(limit, pointer string) Option { return Limited(limit + by + pointer) }
+
+// Unlimited takes back the limits that the job's kind names.
+func Unlimited() Option { return func(j *NewJob) { j.Limits = nil } }
+
+// by stands between the name of a limit and the pointer to its key, as "=" does before a key.
+const by = " by "
+
+// maxLimits is how many limits one job may name.
+const maxLimits = 8
+
+// LimitRule says what a limit allows, for each of its keys if it has keys. The zero value allows all.
+type LimitRule struct {
+	// AtOnce is how many jobs run at once over all engines. Zero means any number, and -1 that none
+	// starts.
+	AtOnce int
+
+	// Starts is how many jobs start in each time Per, evenly spread over it: 100 a minute are one in
+	// 600 ms. Zero means any number. Retries count too.
+	Starts int
+	Per    time.Duration
+
+	// Burst is how many of the starts may come at once after a pause, between 1 and Starts. Zero means 1.
+	Burst int
+}
+
+// String is the text that [ParseLimitRule] reads: "10,100/1m,burst=5"; "any" for the zero value.
+func (r LimitRule) String() string {
+	var parts []string
+	switch {
+	case r.AtOnce < 0:
+		parts = append(parts, "0")
+	case r.AtOnce > 0:
+		parts = append(parts, strconv.Itoa(r.AtOnce))
+	}
+	if r.Starts > 0 {
+		parts = append(parts, strconv.Itoa(r.Starts)+"/"+retry.FormatDuration(r.Per))
+		if r.Burst > 1 {
+			parts = append(parts, "burst="+strconv.Itoa(r.Burst))
+		}
+	}
+	if parts == nil {
+		return anyNumber
+	}
+	return strings.Join(parts, ",")
+}
+
+// anyNumber is the text of a rule that allows all.
+const anyNumber = "any"
+
+// ParseLimitRule reads how many jobs may run at once (10, or 0 for none), how many may start in a time
+// (100/1m), or both after a comma, and of the latter the burst: 10,100/1m,burst=5. "any" allows all.
+// Errors are [InvalidError]s.
+func ParseLimitRule(text string) (r LimitRule, err error) {
+	if text == anyNumber {
+		return LimitRule{}, nil
+	}
+	for i, part := range strings.Split(text, ",") {
+		n, per, rate := strings.Cut(part, "/")
+		burst, isBurst := strings.CutPrefix(part, "burst=")
+		var number int
+		switch {
+		case isBurst && r.Starts > 0 && r.Burst == 0:
+			number, err = strconv.Atoi(burst)
+			r.Burst = number
+		case rate && r.Starts == 0:
+			if number, err = strconv.Atoi(n); err == nil {
+				r.Per, err = retry.ParseDuration(per)
+			}
+			r.Starts = number
+		case !rate && !isBurst && i == 0:
+			if number, err = strconv.Atoi(part); number == 0 {
+				r.AtOnce = -1
+			} else {
+				r.AtOnce = number
+			}
+		default:
+			err = strconv.ErrSyntax
+		}
+		if err != nil || number < 0 || number == 0 && (rate || isBurst) {
+			return LimitRule{}, valid.Invalid("limit", "%q is not such as 10, 100/1m, 10,100/1m,burst=5, or any", text)
+		}
+	}
+	return r, r.Check()
+}
+
+// Check reports what is wrong with the rule, or nil.
+func (r LimitRule) Check() error {
+	switch {
+	case r.AtOnce < -1 || r.AtOnce > maxAtOnce:
+		return valid.Invalid("limit", "%d at once is not between 0 and %d", r.AtOnce, maxAtOnce)
+	case r.Starts < 0 || r.Starts > maxAtOnce:
+		return valid.Invalid("limit", "%d starts are not between 1 and %d", r.Starts, maxAtOnce)
+	case r.Starts == 0 && (r.Per != 0 || r.Burst != 0):
+		return valid.Invalid("limit", "a time or a burst without a number of starts")
+	case r.Starts == 0:
+		return nil
+	case r.Per < time.Millisecond || r.Per > maxPer:
+		return valid.Invalid("limit", "%v is not between a millisecond and 31 days", r.Per)
+	case r.Per/time.Duration(r.Starts) < 10*time.Microsecond:
+		return valid.Invalid("limit", "%d starts in %v are more than 100,000 a second", r.Starts, r.Per)
+	case r.Burst < 0 || r.Burst > r.Starts:
+		return valid.Invalid("limit", "a burst of %d is not between 1 and %d", r.Burst, r.Starts)
+	}
+	return nil
+}
+
+const (
+	maxAtOnce = 1_000_000
+	maxPer    = 31 * 24 * time.Hour
+)
+
+// CheckLimitName reports what is wrong with the name of a limit: it has 1 to 100 bytes, and neither a
+// space nor "=".
+func CheckLimitName(name string) error {
+	if err := valid.Name("limit", name); err != nil {
+		return err
+	}
+	if len(name) > 100 || strings.ContainsAny(name, " =") {
+		return valid.Invalid("limit", "%q is not a name of up to 100 bytes without a space and =", name)
+	}
+	return nil
+}
+
+// checkLimits checks the limits that the job names. The arguments are not known of a declaration.
+func (j NewJob) checkLimits() error {
+	if len(j.Limits) > maxLimits {
+		return valid.Invalid("limits", "%d are more than %d", len(j.Limits), maxLimits)
+	}
+	names := map[string]bool{}
+	for _, text := range j.Limits {
+		name, pointer, keyed := strings.Cut(text, by)
+		if keyed {
+			if err := checkPointer("limits", pointer); err != nil {
+				return err
+			}
+		} else {
+			var key string
+			if name, key, keyed = strings.Cut(text, "="); keyed {
+				if err := valid.Name("limits", key); err != nil {
+					return err
+				}
+			}
+		}
+		if err := CheckLimitName(name); err != nil {
+			return err
+		}
+		if names[name] {
+			return valid.Invalid("limits", "%s is there twice", name)
+		}
+		names[name] = true
+	}
+	if len(j.Args) == 0 || !json.Valid(j.Args) {
+		return nil
+	}
+	_, err := j.LimitKeys()
+	return err
+}
+
+// LimitKeys returns the limits that the job names, with the keys that its arguments give: "smtp",
+// "tenant=acme". They are sorted, one on each line; the text is empty for none. Stores keep it with
+// the job.
+func (j NewJob) LimitKeys() (string, error) {
+	if len(j.Limits) == 0 {
+		return "", nil
+	}
+	lines := make([]string, len(j.Limits))
+	var args any
+	for i, text := range j.Limits {
+		lines[i] = text
+		name, pointer, keyed := strings.Cut(text, by)
+		if !keyed {
+			continue
+		}
+		if args == nil {
+			d := json.NewDecoder(bytes.NewReader(j.Args))
+			d.UseNumber()
+			if err := d.Decode(&args); err != nil {
+				return "", valid.Invalid("args", "%v", err)
+			}
+		}
+		key, err := limitKey(args, pointer)
+		if err != nil {
+			return "", err
+		}
+		lines[i] = name + "=" + key
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n"), nil
+}
+
+// limitKey is what a pointer selects of the arguments, as text.
+func limitKey(args any, pointer string) (string, error) {
+	at, ok := pointed(args, pointer)
+	if !ok {
+		return "", valid.Invalid("limits", "the arguments have nothing at %s", pointer)
+	}
+	switch at := at.(type) {
+	case string:
+		return at, valid.Name("limits", at)
+	case bool:
+		return strconv.FormatBool(at), nil
+	case json.Number:
+		if n, err := strconv.ParseInt(at.String(), 10, 64); err == nil {
+			return strconv.FormatInt(n, 10), nil
+		}
+	}
+	return "", valid.Invalid("limits", "what the arguments have at %s is not a string, whole number or boolean", pointer)
+}
+
+// Limit declares what a limit allows. Engines write it into the store when they join, where the last
+// declaration stands; what people set stands over it until they reset it. It panics when the limit has
+// a rule already, or when the rule can never be right.
+func (m *Mux) Limit(name string, rule LimitRule) {
+	err := CheckLimitName(name)
+	if err == nil {
+		err = rule.Check()
+	}
+	if _, twice := m.limits[name]; err == nil && twice {
+		err = fmt.Errorf("it has a rule already")
+	}
+	if err != nil {
+		panic(fmt.Sprintf("stint: limit %q: %v", name, err))
+	}
+	if m.limits == nil {
+		m.limits = map[string]LimitRule{}
+	}
+	m.limits[name] = rule
+}
+
+// Limits returns the rules of the limits that [Mux.Limit] declared.
+func (m *Mux) Limits() map[string]LimitRule { return maps.Clone(m.limits) }

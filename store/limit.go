@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// Limiter keeps what limits allow, and which engines hold permits to start jobs under them.
+//
+// A gate is a limit, or one of its keys: "smtp", "tenant=acme". Jobs that wait for gates are in lanes of
+// their own, one for each set of gates ([Lane.Limits]), so a claim takes only jobs of one set. An engine
+// starts such a job while it holds a permit of each of them. It keeps permits from one job to the next,
+// so that a job costs nothing, until it has no more to do or others ask for them.
+//
+// Together the engines of the roster never hold more permits of a gate than it has, unless its rule was
+// changed to fewer: then none is given out until enough have come back. Permits are lost with their
+// engine's place in the roster, and in no other way.
+type Limiter interface {
+	// Permits changes what an engine holds, durably, and answers what it holds then of each gate that
+	// was named, in the order of their names. [ErrBuried] when it is not in the roster.
+	//
+	// After an error, permits that were asked for may be held, and those given back may not be. The
+	// engine must not count on either, until a later call has named these gates as Doubted. When
+	// others change one of the gates at the same time, what concerns that gate may be left as it was;
+	// the answer tells.
+	Permits(ctx context.Context, engine EngineID, req PermitRequest) ([]Hold, error)
+
+	// DeclareLimits stores the rules that a program declares. What people set is left as it is.
+	DeclareLimits(ctx context.Context, rules map[string]stint.LimitRule) error
+
+	// SetLimit sets a rule over what programs declare, also of a limit that nobody has declared, and
+	// wakes the engines. By and why are kept for those who wonder.
+	SetLimit(ctx context.Context, name string, rule stint.LimitRule, by, why string) error
+
+	// ResetLimit takes back what SetLimit set, so that the declared rule counts again, and wakes the
+	// engines. It reports false when nothing was set.
+	ResetLimit(ctx context.Context, name string) (bool, error)
+
+	// Limits lists the limits by name, with what engines hold of all their keys together: those that
+	// have a rule, and those of which an engine holds or asks for permits. It reads every gate that
+	// was used lately.
+	Limits(ctx context.Context) ([]LimitInfo, error)
+
+	// Gates lists the gates of a limit of which permits are held or asked for, those that most is
+	// asked for first, up to a number.
+	Gates(ctx context.Context, limit string, most int) ([]GateInfo, error)
+
+	// TidyPermits forgets what is known of gates that nobody uses, and reports how many rows that
+	// were.
+	TidyPermits(ctx context.Context) (int, error)
+}
+
+// PermitRequest is what an engine wants to hold.
+type PermitRequest struct {
+	// Keep says of gates how many permits to keep at most: the rest is given back.
+	Keep []Keeping
+
+	// Take asks for permits to start jobs.
+	Take []Taking
+}
+
+// Keeping is how much to keep of a gate. Doubted says that the outcome of an earlier call about the
+// gate is unknown: after this one it has none.
+type Keeping struct {
+	Gate    string
+	Permits int
+	Doubted bool
+}
+
+// Taking asks to start jobs that need a permit of each of a set of gates. As many are granted as all of
+// the gates allow, up to Want. Of a gate that allows none, the engine counts as waiting.
+type Taking struct {
+	Gates []TakingGate // sorted by name
+	Want  int          // jobs; 1 or more
+}
+
+// TakingGate is a gate with what the engine has unused of it: that is not asked for again.
+type TakingGate struct {
+	Gate            string
+	Permits, Starts int
+}
+
+// Hold is what an engine holds of one gate.
+type Hold struct {
+	GateRef // the newest state; N is 0 if nobody used the gate before
+	Permits int
+	Asked   int // how many permits other engines wait for
+	Fair    int // how many each engine gets if those who hold or wait for some get the same
+	Rule    stint.LimitRule
+
+	// Starts are the times, by the store's clock, at which a job may start under the rule's rate: one
+	// for each start that was bought by the call. Others will not get them. Next is the time from
+	// which more can be bought, if the rule has a rate.
+	Starts []time.Time
+	Next   time.Time
+}
+
+// LimitInfo is a limit as people see it.
+type LimitInfo struct {
+	Name string `json:"limit"`
+
+	// Rule is the one that counts, as text (see [stint.ParseLimitRule]): what people set, or else what
+	// a program declared, or else "any".
+	Rule     string    `json:"rule"`
+	Declared string    `json:"declared,omitempty"` // by programs; empty for not at all
+	Set      string    `json:"set,omitempty"`      // by people
+	SetAt    time.Time `json:"set_at,omitzero"`
+	By       string    `json:"by,omitempty"` // who set it
+	Why      string    `json:"why,omitempty"`
+
+	Gates   int   `json:"gates"` // its keys in use, or 1
+	Held    int64 `json:"held"`  // permits that engines hold
+	Asked   int64 `json:"asked"` // permits that engines wait for
+	Engines int   `json:"engines"`
+}
+
+// GateInfo is a gate as people see it.
+type GateInfo struct {
+	Gate  string        `json:"gate"`
+	Key   string        `json:"key,omitempty"`
+	Held  int64         `json:"held"`
+	Asked int64         `json:"asked"`
+	Holds []GateHolding `json:"holds"`
+}
+
+// GateHolding is what one engine holds of a gate, and asks for.
+type GateHolding struct {
+	Engine   EngineID  `json:"engine,string"`
+	Instance string    `json:"instance"`
+	Held     int       `json:"held"`
+	Asked    int       `json:"asked,omitempty"`
+	Since    time.Time `json:"since,omitzero"` // when it asked
+}

@@ -1,0 +1,297 @@
+package store
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// GateState is all that a store keeps of a gate: a [Limiter] reads it, has [Grant] compute the next one,
+// and writes that only if nobody else has written one meanwhile.
+type GateState struct {
+	Gate string
+	N    int64 // counts the states of the gate; 0 for none yet
+	Rule stint.LimitRule
+	Next time.Time // the theoretical arrival time of the next start under the rule's rate
+	Used []GateUse // in the order in which they asked
+}
+
+// GateRef names a state of a gate.
+type GateRef struct {
+	Gate string
+	N    int64
+}
+
+// GateUse is what an engine of the roster holds of a gate, and asks for.
+type GateUse struct {
+	Engine EngineID
+	Held   int
+	Asked  int       // how many more it waits for
+	Since  time.Time // when it last asked
+}
+
+// Wake is a gate of which engines are to look at what they hold: Engine, since there is room for what it
+// waits for, or those that hold permits, since another one waits, if Engine is 0.
+type Wake struct {
+	Gate   string
+	Engine EngineID
+}
+
+// GrantResult is what [Grant] decided.
+type GrantResult struct {
+	Holds   []Hold      // of all gates
+	Changed []GateState // to write; N is one more than before
+	Wake    []Wake      // to send when Changed is written
+}
+
+const (
+	// askFor is for how long an engine that waits has precedence. It asks again sooner.
+	askFor = 3 * time.Second
+
+	// askAgain is after how long it is written again that an engine waits.
+	askAgain = time.Second
+
+	// StartLead is how long before their time starts are given out.
+	StartLead = 250 * time.Millisecond
+
+	// startSlack makes up for starts that are late: they are that part of a second further apart than
+	// the rule says, so that the late ones of one second are not too many for the next.
+	startSlack = 50
+
+	unbounded = 1 << 40
+)
+
+// LimitOf returns the name of a gate's limit.
+func LimitOf(gate string) string {
+	name, _, _ := strings.Cut(gate, "=")
+	return name
+}
+
+// Gates returns the gates of a request in the order of their names, each once.
+func (r PermitRequest) Gates() []string {
+	var all []string
+	for _, k := range r.Keep {
+		all = append(all, k.Gate)
+	}
+	for _, t := range r.Take {
+		for _, g := range t.Gates {
+			all = append(all, g.Gate)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Grant decides what an engine gets. The states are of the gates of the request, in their order, with
+// the engines of the roster only. It is pure: equal arguments give equal answers.
+//
+// Engines that wait for a gate get permits in the order in which they asked; whoever got some goes to
+// the end. Rates are counted by the generic cell rate algorithm (ITU-T I.371).
+func Grant(engine EngineID, now time.Time, states []GateState, req PermitRequest) GrantResult {
+	gates := make([]*gate, len(states))
+	byName := make(map[string]*gate, len(states))
+	for i, s := range states {
+		gates[i] = newGate(engine, now, s)
+		byName[s.Gate] = gates[i]
+	}
+	for _, k := range req.Keep {
+		g := byName[k.Gate]
+		g.held, g.forced = min(g.held, k.Permits), g.forced || k.Doubted
+	}
+	for _, t := range req.Take {
+		take(t, byName)
+	}
+	var result GrantResult
+	for _, g := range gates {
+		result.Holds = append(result.Holds, g.hold())
+		if g.changed() {
+			result.Changed = append(result.Changed, g.next())
+			result.Wake = append(result.Wake, g.wake()...)
+		}
+	}
+	return result
+}
+
+// take grants what all gates of a set allow.
+func take(t Taking, gates map[string]*gate) {
+	n := t.Want
+	for _, have := range t.Gates {
+		g := gates[have.Gate]
+		n = min(n, have.Permits+max(0, g.room()))
+		if g.Rule.Starts > 0 {
+			n = min(n, have.Starts+g.startsLeft(t.Want-have.Starts))
+		}
+	}
+	for _, have := range t.Gates {
+		g := gates[have.Gate]
+		if more := n - have.Permits; more > 0 {
+			g.held, g.got = g.held+more, true
+		}
+		if g.Rule.Starts > 0 {
+			g.buy(n - have.Starts)
+		}
+		if lacks := t.Want - max(n, have.Permits); lacks > 0 && g.room() <= 0 {
+			g.asked += lacks
+		}
+	}
+}
+
+// gate is a gate while Grant decides.
+type gate struct {
+	GateState
+	now    time.Time
+	mine   GateUse // as it was
+	others []GateUse
+	place  int // how many of the others asked before
+
+	held, asked int // as they will be
+	got         bool
+	forced      bool // written in any case
+	starts      []time.Time
+}
+
+func newGate(engine EngineID, now time.Time, s GateState) *gate {
+	g := &gate{GateState: s, now: now, mine: GateUse{Engine: engine}, place: -1}
+	for _, u := range s.Used {
+		switch {
+		case u.Engine == engine:
+			g.mine = u
+			if u.Asked > 0 {
+				g.place = len(g.others)
+			}
+			continue
+		case now.Sub(u.Since) > askFor:
+			u.Asked = 0
+		}
+		if u.Held > 0 || u.Asked > 0 {
+			g.others = append(g.others, u)
+		}
+	}
+	if g.place < 0 {
+		g.place = len(g.others)
+	}
+	g.held = g.mine.Held
+	return g
+}
+
+// most is how many permits the gate has.
+func (g *gate) most() int {
+	switch {
+	case g.Rule.AtOnce < 0:
+		return 0
+	case g.Rule.AtOnce == 0:
+		return unbounded
+	}
+	return g.Rule.AtOnce
+}
+
+// room is how many more permits the engine may get; negative if too many are held.
+func (g *gate) room() int {
+	room := g.most() - g.held
+	for i, u := range g.others {
+		if room -= u.Held; i < g.place {
+			room -= u.Asked
+		}
+	}
+	return room
+}
+
+// interval is the time between two starts.
+func (g *gate) interval() time.Duration {
+	d := g.Rule.Per / time.Duration(g.Rule.Starts)
+	return d + d/startSlack
+}
+
+// nextStart is the time of the next start that can be bought.
+func (g *gate) nextStart() time.Time {
+	ahead := time.Duration(max(1, g.Rule.Burst)-1) * g.interval()
+	if start := g.Next.Add(-ahead); start.After(g.now) {
+		return start
+	}
+	return g.now
+}
+
+// startsLeft is how many starts can be bought now, up to a number.
+func (g *gate) startsLeft(most int) int {
+	next, n := g.Next, 0
+	for ; n < most && !g.nextStart().After(g.now.Add(StartLead)); n++ {
+		g.spend()
+	}
+	g.Next = next
+	return n
+}
+
+// spend moves on by one start.
+func (g *gate) spend() {
+	if g.Next.Before(g.now) {
+		g.Next = g.now
+	}
+	g.Next = g.Next.Add(g.interval())
+}
+
+func (g *gate) buy(n int) {
+	for ; n > 0; n-- {
+		g.starts = append(g.starts, g.nextStart())
+		g.spend()
+	}
+}
+
+func (g *gate) hold() Hold {
+	h := Hold{GateRef: GateRef{g.Gate, g.N}, Permits: g.held, Rule: g.Rule, Starts: g.starts}
+	if g.changed() {
+		h.N++
+	}
+	engines := 1
+	for _, u := range g.others {
+		h.Asked += u.Asked
+		engines++
+	}
+	h.Fair = g.most() / engines
+	if g.Rule.Starts > 0 {
+		h.Next = g.nextStart()
+	}
+	return h
+}
+
+func (g *gate) changed() bool {
+	return g.forced || g.held != g.mine.Held || g.starts != nil || (g.asked > 0) != (g.mine.Asked > 0) ||
+		g.asked > 0 && g.now.Sub(g.mine.Since) > askAgain
+}
+
+// next is the state to write.
+func (g *gate) next() GateState {
+	mine := GateUse{Engine: g.mine.Engine, Held: g.held, Asked: g.asked}
+	if mine.Asked > 0 {
+		mine.Since = g.now
+	}
+	s := g.GateState
+	s.N++
+	s.Used = slices.Clone(g.others)
+	switch {
+	case mine.Held == 0 && mine.Asked == 0:
+	case g.got:
+		s.Used = append(s.Used, mine)
+	default:
+		s.Used = slices.Insert(s.Used, g.place, mine)
+	}
+	return s
+}
+
+// wake tells whom the new state concerns.
+func (g *gate) wake() (all []Wake) {
+	if g.asked > 0 && len(g.others) > 0 {
+		all = append(all, Wake{Gate: g.Gate})
+	}
+	free := g.most() - g.held
+	for _, u := range g.others {
+		free -= u.Held
+	}
+	for _, u := range g.others {
+		if free > 0 && u.Asked > 0 {
+			return append(all, Wake{g.Gate, u.Engine})
+		}
+	}
+	return all
+}
