@@ -23,8 +23,7 @@ type Limiter interface {
 	//
 	// After an error, permits that were asked for may be held, and those given back may not be. The
 	// engine must not count on either, until a later call has named these gates as Doubted. When
-	// others change one of the gates at the same time, what concerns that gate may be left as it was;
-	// the answer tells.
+	// others change a gate at the same time, it may be left as it was: the answer says Busy.
 	Permits(ctx context.Context, engine EngineID, req PermitRequest) ([]Hold, error)
 
 	// DeclareLimits stores the rules that a program declares. What people set is left as it is.
@@ -89,6 +88,7 @@ type Hold struct {
 	Asked   int // how many permits other engines wait for
 	Fair    int // how many each engine gets if those who hold or wait for some get the same
 	Rule    stint.LimitRule
+	Busy    bool // another call changed the gate at the same time, and this one did not: ask again
 
 	// Starts are the times, by the store's clock, at which a job may start under the rule's rate: one
 	// for each start that was bought by the call. Others will not get them. Next is the time from
