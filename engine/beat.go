@@ -149,7 +149,7 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 	low := s.inflight.low()
 	beat := store.Heartbeat{Number: number, Running: s.inflight.running(s.announcements()), Low: low}
 	sent := time.Now()
-	made, recorded := s.inflight.acknowledgements()
+	proof := s.inflight.acknowledged()
 	reply, err := s.store.Heartbeat(limit, s.token, beat)
 	if errors.Is(err, store.ErrMoved) {
 		return s.move(limit, err)
@@ -157,7 +157,7 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 	if err != nil {
 		return err
 	}
-	s.inflight.beaten(number, made, recorded)
+	s.inflight.beaten(number, proof)
 	s.announced()
 	s.clock.note(reply.Now, sent, time.Now())
 	if reply.Drain {

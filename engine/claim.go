@@ -39,7 +39,7 @@ func (s *session) claim(ctx context.Context) {
 		if notified && !view.many() && view.isFirst(recent) && !s.pauses.has(recent.Queue) {
 			room = s.pools.room(recent.Lane, time.Now())
 		}
-		if room > 0 {
+		if recent, allowed := s.permits.bound(recent); room > 0 && allowed {
 			// Most notifications are for the lane that had work before: a claim
 			// from it saves the look, half of the time to the start of a job.
 			notified = false
@@ -64,7 +64,12 @@ func (s *session) claim(ctx context.Context) {
 			continue
 		}
 		first := view.list[0]
-		rest, tried, err := s.claimFrom(view.list)
+		err := s.permits.take(ctx, view.list)
+		var rest []target
+		tried := err != nil
+		if err == nil {
+			rest, tried, err = s.claimFrom(view.list)
+		}
 		if err != nil {
 			// Where only writes fail, as on a full disk, looks succeed: they must
 			// not reset the backoff.
@@ -84,10 +89,12 @@ func (s *session) claim(ctx context.Context) {
 			view.lose() // there may be work that no look has shown, for queues that are not full
 			continue
 		}
-		// There is work only for queues that are full.
+		// There is work only for queues that are full, and under limits that are.
 		s.meters.noRoom()
-		s.passOn()
-		if len(s.pools.all) == 1 {
+		if open, _ := s.permits.sift(view.list); len(open) > 0 {
+			s.passOn()
+		}
+		if len(s.pools.all) == 1 && !s.pools.hasRoom(time.Now()) {
 			s.capacity.wait(ctx, time.Second)
 			continue
 		}
@@ -100,9 +107,11 @@ func (s *session) claim(ctx context.Context) {
 
 // claimFrom claims from the first lanes that have work and room, in one call from those of one pool,
 // and returns the lanes that may have more. tried reports whether any had room. Lanes that another
-// engine is claiming from come last: claimFrom waits for one only when there is nothing else.
+// engine is claiming from come last: claimFrom waits for one only when there is nothing else. Lanes
+// without permits count as full.
 func (s *session) claimFrom(list []target) (rest []target, tried bool, err error) {
-	var busy, full []target
+	var busy []target
+	list, full := s.permits.sift(list)
 	for i := 0; i < len(list); {
 		now := time.Now()
 		room := s.pools.room(list[i].Lane, now)
@@ -119,10 +128,10 @@ func (s *session) claimFrom(list []target) (rest []target, tried bool, err error
 		if err != nil {
 			return nil, true, err
 		}
-		busy = append(busy, got.busy...)
+		busy, full = append(busy, got.busy...), append(full, got.more...)
 		i += got.lanes
 		switch {
-		case got.entries == room:
+		case got.entries == room && (len(got.more) == 0 || got.more[len(got.more)-1].ID != list[i-1].ID):
 			// The last one may have more.
 			return before(list[i-1:], full, busy), true, nil
 		case got.entries > 0:
@@ -152,6 +161,7 @@ func before(rest, full, busy []target) []target {
 type took struct {
 	lanes   int      // how many it came to
 	busy    []target // of these, those that another engine is claiming from
+	more    []target // and those of which it took all that there were permits for
 	entries int
 }
 
@@ -168,6 +178,12 @@ func (s *session) claimLanes(lanes []target, room int, wait bool) (took, error) 
 			got.busy = append(got.busy, lanes[i])
 		}
 		got.entries += len(c.Positions)
+		if most := lanes[i].most; most > 0 && !c.Busy {
+			all := len(c.Positions) == most
+			if s.permits.claimed(lanes[i].Lane, all); all {
+				got.more = append(got.more, lanes[i])
+			}
+		}
 		entries += len(c.Entries)
 		s.addTasks(c, states[i])
 	}
@@ -202,7 +218,11 @@ func (s *session) addTasks(c store.Claim, claim *claimState) {
 			}
 		}
 		tasks[i] = task{entry: e, claim: claim, pool: p, runner: runner}
-		p.add(&tasks[i])
+		if e.Limits != "" && runner != nil && !e.Cancelled {
+			s.permits.wait(&tasks[i])
+		} else {
+			p.place(&tasks[i])
+		}
 	}
 }
 
@@ -272,9 +292,12 @@ func (s *session) callClaim(ctx context.Context, req store.ClaimRequest, lanes [
 	if len(lanes) > 1 {
 		heads := make([]store.LaneHead, len(lanes))
 		for i, lane := range lanes {
-			heads[i] = store.LaneHead{Lane: lane.ID, Settle: lane.settle}
+			heads[i] = store.LaneHead{Lane: lane.ID, Settle: lane.settle, Most: lane.most}
 		}
 		return s.store.ClaimLanes(ctx, req, heads)
+	}
+	if lanes[0].most > 0 {
+		req.Max = min(req.Max, lanes[0].most)
 	}
 	req.Lane, req.Settle = lanes[0].ID, lanes[0].settle
 	c, err := s.store.Claim(ctx, req)

@@ -59,6 +59,14 @@ func (c *clock) at(t time.Time) time.Time {
 	return t
 }
 
+// local returns when the store's clock shows a time, by this process's clock.
+func (c *clock) local(t time.Time) time.Time {
+	if last := c.last.Load(); last != nil {
+		return last.at.Add(t.Sub(last.shown))
+	}
+	return t
+}
+
 // longestBackoff is the greatest wait of a backoff.
 const longestBackoff = 2 * time.Second
 
@@ -76,6 +84,9 @@ func (b *backoff) sleep(ctx context.Context) bool {
 
 // sleep waits for d; false means that ctx ended.
 func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

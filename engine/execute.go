@@ -135,6 +135,7 @@ func (s *session) pastStartBy(e *store.Entry) bool {
 // sendOutcome sends a task to the last stage, and ends its turn if it ran alone.
 func (s *session) sendOutcome(t *task, ended chan<- *task) {
 	p := t.pool
+	s.permits.ended(t)
 	if t.entry.Suspect >= suspectAlone && p.aloneTask.CompareAndSwap(t, nil) {
 		<-s.aloneTurn
 	}

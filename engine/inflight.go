@@ -20,6 +20,10 @@ type task struct {
 	inline *inlineRun  // nil for tasks from the claim stage
 	batch  *batch      // that it belongs to; nil for none
 
+	gates     *gateSet  // what it needs permits of; nil for nothing
+	permitted bool      // it has them
+	claimed   time.Time // since when it waited for them
+
 	done store.Completion // its outcome; Slot and Started are set when the handler starts
 	tx   txOutcome        // the result of the handler's own completion
 	drop bool             // the engine was fenced: nothing may be recorded
@@ -202,23 +206,25 @@ func (h *inflight) recorded(batch []*task) {
 func (h *inflight) acknowledged() store.Proof {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return store.Proof{Beat: h.proof.Beat, Claims: slices.Clone(h.proof.Claims), Recorded: slices.Clone(h.proof.Recorded)}
+	p := &h.proof
+	return store.Proof{Beat: p.Beat, Claims: slices.Clone(p.Claims), Recorded: slices.Clone(p.Recorded), Permits: slices.Clone(p.Permits)}
 }
 
 // beaten forgets what was acknowledged before a beat that arrived was sent.
-func (h *inflight) beaten(number int64, claims, recorded int) {
+func (h *inflight) beaten(number int64, before store.Proof) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.proof.Beat = number
-	h.proof.Claims = slices.Delete(h.proof.Claims, 0, claims)
-	h.proof.Recorded = slices.Delete(h.proof.Recorded, 0, recorded)
+	h.proof.Claims = slices.Delete(h.proof.Claims, 0, len(before.Claims))
+	h.proof.Recorded = slices.Delete(h.proof.Recorded, 0, len(before.Recorded))
+	h.proof.Permits = slices.Delete(h.proof.Permits, 0, len(before.Permits))
 }
 
-// acknowledgements counts them.
-func (h *inflight) acknowledgements() (claims, recorded int) {
+// permitted notes that the store acknowledged a state of a gate.
+func (h *inflight) permitted(ref store.GateRef) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.proof.Claims), len(h.proof.Recorded)
+	h.proof.Permits = append(h.proof.Permits, ref)
 }
 
 // addOnce notes that an entry with MaxLosses 0 is about to begin.

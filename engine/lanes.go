@@ -43,6 +43,7 @@ func (l *lanes) count() int { return len(l.known) + len(l.foreign) }
 type target struct {
 	store.Lane
 	settle bool
+	most   int // how many entries there are permits for; 0 if that is not bounded
 }
 
 // targets turns the lanes of a look into an order of claims: by priority, and within a priority
@@ -59,7 +60,7 @@ func (l *lanes) targets(heads []store.LaneHead, turn int) []target {
 	for _, head := range heads {
 		lane, mine := l.learn(head)
 		if mine {
-			list = append(list, target{lane, head.Settle})
+			list = append(list, target{Lane: lane, settle: head.Settle})
 		}
 	}
 	slices.SortStableFunc(list, inOrder)
@@ -92,7 +93,7 @@ func (l *lanes) learn(s store.LaneHead) (store.Lane, bool) {
 		return store.Lane{ID: s.Lane}, true
 	}
 	for _, part := range []store.Part{store.PartNormal, store.PartFront, store.PartKind} {
-		lane := store.LaneOf(s.Queue, s.Priority, part, s.Kind)
+		lane := store.LimitedLane(s.Queue, s.Priority, part, s.Kind, s.Limits)
 		if lane.ID != s.Lane {
 			continue
 		}

@@ -23,6 +23,7 @@ type pool struct {
 
 	maxAhead     int          // how many entries to hold beyond the slots at most
 	busy         atomic.Int64 // entries claimed for it that have not ended; a batch is one, once it waits for a slot
+	limited      atomic.Int64 // entries claimed for it that wait for permits
 	aloneWaiting atomic.Bool  // suspects wait for their turn
 	started      atomic.Int64 // tasks that reached a slot
 	wakeAt       atomic.Int64 // the claim stage sleeps while more than these are busy
@@ -153,7 +154,7 @@ func (p *pool) room(now time.Time) int {
 	p.wakeAt.Store(int64(most - least))
 	// All claimed entries may be suspects.
 	suspects := cap(p.alone) - len(p.alone)
-	room := min(most-int(p.load(p.busy.Load())), suspects)
+	room := min(most-int(p.load(p.busy.Load())+p.limited.Load()), suspects)
 	if room < least {
 		return 0
 	}
@@ -172,8 +173,8 @@ func (p *pool) load(busy int64) int64 {
 	return busy
 }
 
-// add sends a task where it belongs. There is always room.
-func (p *pool) add(t *task) {
+// place sends a task that has its permits where it belongs. There is always room.
+func (p *pool) place(t *task) {
 	if gathers(t) {
 		p.gather(t)
 		return

@@ -112,6 +112,9 @@ func (w *returner) tick() {
 		w.returnReady()
 		w.returnAlone()
 	}
+	for _, t := range w.s.permits.takeWaiting(p, staleAfter, false) {
+		w.s.sendOutcome(w.s.returnUnstarted(t), w.ended)
+	}
 	if w.next == nil {
 		w.waited = 0
 	} else if w.waited += staleAfter / 2; w.waited >= w.patience {
@@ -147,7 +150,7 @@ func (w *returner) returnAlone() {
 	l := &avoidedLanes{lanes: map[store.LaneID]bool{}, until: time.Now().Add(avoidFor)}
 	for _, t := range list {
 		if next := w.s.returnUnstarted(t).done.Next; next != nil {
-			l.lanes[store.LaneOf(next.Queue, next.Priority, next.Part, next.Kind).ID] = true
+			l.lanes[store.LimitedLane(next.Queue, next.Priority, next.Part, next.Kind, next.Limits).ID] = true
 		}
 	}
 	w.p.avoided.Store(l)
@@ -177,6 +180,9 @@ func (w *returner) takeWaiting() (list []*task) {
 // stop is called when the engine stops: what the slots do not reach does not start.
 func (w *returner) stop() {
 	for _, t := range w.takeWaiting() {
+		w.s.sendOutcome(w.s.returnUnstarted(t), w.ended)
+	}
+	for _, t := range w.s.permits.takeWaiting(w.p, 0, true) {
 		w.s.sendOutcome(w.s.returnUnstarted(t), w.ended)
 	}
 	for _, t := range w.p.endGathering() {

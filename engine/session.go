@@ -58,6 +58,7 @@ type session struct {
 	aloneTurn  chan struct{}          // holds one value while a suspect runs alone
 	runners    map[string]*kindRunner // by kind
 	inflight   *inflight              // claimed and not yet recorded
+	permits    *permits
 	clock      clock
 	hooks      *hooks
 	over       <-chan struct{} // closed when the stages have ended
@@ -82,6 +83,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		s.slots[i].number = i + 1
 	}
 	s.inlineRuns.first = 1
+	s.permits = s.newPermits()
 	s.pools = newPools(e.config, s.runners, s.slots)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.setFenceAt(s.beat.Add(e.config.TimeToLive * 3 / 4))
@@ -99,6 +101,9 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	limit, cancel := context.WithTimeout(ctx, longestJoin)
 	defer cancel()
 	if err := e.store.Join(limit, info, decls); err != nil {
+		return nil, err
+	}
+	if err := e.declareLimits(limit); err != nil {
 		return nil, err
 	}
 	e.meters.with(func(m *report.Metrics) { m.Engine = s.token })
@@ -129,7 +134,7 @@ func (s *session) run(ctx context.Context) error {
 	defer stopClaiming()
 	var side, leads sync.WaitGroup
 	for _, loop := range []func(context.Context){
-		s.beats, s.watchFence, s.listen, s.promote, s.watch, s.watchCancellations, s.decide, s.watchPauses, s.fire, s.rollUpStats, s.watchUnresponsive, s.announceLong, s.shareWork,
+		s.beats, s.watchFence, s.listen, s.promote, s.watch, s.watchCancellations, s.decide, s.watchPauses, s.fire, s.rollUpStats, s.watchUnresponsive, s.announceLong, s.shareWork, s.keepPermits,
 	} {
 		side.Go(func() { loop(signals) })
 	}

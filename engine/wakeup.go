@@ -149,6 +149,8 @@ func (s *session) listen(ctx context.Context) {
 // hear wakes the loops that are concerned.
 func (s *session) hear(news store.News) {
 	switch {
+	case news.Permits != "":
+		s.permits.hear(news)
 	case !news.Ready:
 		s.wakeups.notifyAll()
 	case news.Lot == 0:
@@ -249,6 +251,9 @@ func (i *idle) wait(ctx context.Context, other *wakeup) (by *wakeup) {
 		return nil
 	default:
 		d = i.s.shared(d)
+	}
+	if other != nil && !i.s.permits.none() {
+		d = min(d, askPermits)
 	}
 	switch by = i.s.wakeups[work].waitEither(ctx, d, other); {
 	case by == i.s.wakeups[work]:

@@ -97,6 +97,9 @@ type LaneHead struct {
 	First    Position
 	Settle   bool
 	Paused   bool
+
+	// Most is how many entries of the lane a claim takes at most, if it is not 0. Looks leave it.
+	Most int
 }
 
 // Nonce is a random number that tells one claim from any other, also from

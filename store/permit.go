@@ -281,7 +281,7 @@ func (g *gate) next() GateState {
 
 // wake tells whom the new state concerns.
 func (g *gate) wake() (all []Wake) {
-	if g.asked > 0 && len(g.others) > 0 {
+	if g.asked > 0 && g.mine.Asked == 0 && len(g.others) > 0 {
 		all = append(all, Wake{Gate: g.Gate})
 	}
 	free := g.most() - g.held
