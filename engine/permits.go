@@ -177,14 +177,34 @@ func (p *permits) sift(list []target) (open, blocked []target) {
 			blocked = append(blocked, t)
 		}
 	}
+	p.shareLocked(open)
+	return open, blocked
+}
+
+// maxShares is among how many lanes the room of a claim is shared at most: more than that many are not
+// claimed from in one call.
+const maxShares = 64
+
+// shareLocked ends a plan. So that no key waits for all that there is of another one, lanes with limits
+// share the room.
+func (p *permits) shareLocked(open []target) {
+	lanes, now := 0, time.Now()
 	for _, t := range open {
 		if t.Limits != "" {
+			lanes++
 			for _, g := range p.sets[t.Limits].gates {
 				g.planned = 0
 			}
 		}
 	}
-	return open, blocked
+	if lanes < 2 {
+		return
+	}
+	for i := range open {
+		if t := &open[i]; t.Limits != "" {
+			t.most = min(t.most, max(1, p.s.pools.room(t.Lane, now)/min(lanes, maxShares)))
+		}
+	}
 }
 
 // bound returns a lane with how many entries to claim of it; false if that is none.
