@@ -65,9 +65,10 @@ type gate struct {
 	rated   bool        // a rule bounds how many start in a time
 	starts  []time.Time // of it those that were bought, by this process's clock
 
+	over     int       // how many more are held than the rule allows
 	asked    int       // permits that others wait for
 	since    time.Time // when that was first seen
-	planned  int       // what sift means to claim
+	planned  int       // how many the claim stage is about to claim tasks for
 	doubted  bool      // the outcome of the last call is unknown
 	stale    bool      // it is to be asked about again
 	seen     time.Time // when the store was asked last
@@ -113,18 +114,22 @@ func (p *permits) setLocked(text string) *gateSet {
 	return set
 }
 
-// yields reports whether the session is to let others have what it holds beyond its fair part.
+// yields reports whether the session is to give back what it holds beyond its fair part.
 func (g *gate) yields() bool {
-	return g.asked > 0 && g.held > g.fair && time.Since(g.since) > yieldAfter
+	return g.over > 0 || g.asked > 0 && g.held > g.fair && time.Since(g.since) > yieldAfter
 }
 
 // usable returns how many permits tasks that are yet to be claimed may use.
 func (g *gate) usable() int {
 	if g.yields() {
-		return g.fair
+		return min(g.held, g.fair)
 	}
 	return g.held
 }
+
+// spent reports whether no more tasks may start. Those that were claimed may use what is to be given
+// back to others, but not what there is no more.
+func (g *gate) spent() bool { return g.used >= g.held || g.over > 0 && g.used >= g.fair }
 
 // free returns how many more tasks could start at once, if they were claimed.
 func (set *gateSet) free() int {
@@ -161,6 +166,7 @@ func (p *permits) none() bool {
 }
 
 // sift returns the lanes of a list that may be claimed from, as far as permits decide, and the others.
+// The permits that it plans with are kept until planned is called.
 func (p *permits) sift(list []target) (open, blocked []target) {
 	if !slices.ContainsFunc(list, func(t target) bool { return t.Limits != "" }) {
 		return list, nil
@@ -185,16 +191,13 @@ func (p *permits) sift(list []target) (open, blocked []target) {
 // claimed from in one call.
 const maxShares = 64
 
-// shareLocked ends a plan. So that no key waits for all that there is of another one, lanes with limits
-// share the room.
+// shareLocked has lanes with limits share the room, so that no key waits for all that there is of
+// another one.
 func (p *permits) shareLocked(open []target) {
 	lanes, now := 0, time.Now()
 	for _, t := range open {
 		if t.Limits != "" {
 			lanes++
-			for _, g := range p.sets[t.Limits].gates {
-				g.planned = 0
-			}
 		}
 	}
 	if lanes < 2 {
@@ -207,15 +210,26 @@ func (p *permits) shareLocked(open []target) {
 	}
 }
 
-// bound returns a lane with how many entries to claim of it; false if that is none.
-func (p *permits) bound(t target) (target, bool) {
-	if t.Limits == "" {
-		return t, true
+// bound is sift for one lane, for which there is room.
+func (p *permits) bound(t target, room int) (target, bool) {
+	if room <= 0 {
+		return t, false
 	}
+	open, _ := p.sift([]target{t})
+	return append(open, t)[0], len(open) > 0
+}
+
+// planned ends a plan, when the tasks of the claims have come.
+func (p *permits) planned(list []target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t.most = p.setLocked(t.Limits).most()
-	return t, t.most > 0
+	for _, t := range list {
+		if t.Limits != "" {
+			for _, g := range p.setLocked(t.Limits).gates {
+				g.planned = 0
+			}
+		}
+	}
 }
 
 // most returns how many entries of a lane to claim.
@@ -306,7 +320,7 @@ func (set *gateSet) removeLocked(which func(*task) bool) (gone []*task) {
 func (set *gateSet) startable(now time.Time, p *permits) bool {
 	var at time.Time
 	for _, g := range set.gates {
-		if g.used >= g.held {
+		if g.spent() {
 			return false
 		}
 		if !g.rated {
@@ -347,7 +361,7 @@ func (p *permits) ended(t *task) {
 	for _, g := range set.gates {
 		g.used--
 		g.lastUsed = now
-		asked = asked || g.asked > 0
+		asked = asked || g.asked > 0 || g.over > 0
 	}
 	if !t.done.Started.IsZero() {
 		set.learn(max(t.done.Ended.Sub(t.done.Started), time.Microsecond))
@@ -367,7 +381,7 @@ func (p *permits) ended(t *task) {
 // admitOthersLocked lets each set that waits for a gate have a turn, as long as there are permits.
 func (p *permits) admitOthersLocked(g *gate) {
 	for range len(g.waiters) {
-		if g.used >= g.held || len(g.waiters) == 0 {
+		if g.spent() || len(g.waiters) == 0 {
 			return
 		}
 		set := g.waiters[0]
@@ -539,16 +553,20 @@ func (p *permits) answeredLocked(h *store.Hold) {
 	if h.Asked > 0 && g.asked == 0 {
 		g.since = now
 	}
-	g.asked = h.Asked
+	if g.asked, g.over = h.Asked, h.Over; g.over > 0 {
+		p.news.notify()
+	}
+	more, later := p.s.clock.local(h.Next).Add(-store.StartLead), time.Duration(0) // when more starts can be bought
 	for _, set := range g.sets {
 		switch {
 		case h.Busy || set.free() > 0:
 			set.retry = time.Time{}
-		case g.rated && len(g.starts) == 0 && set.retry.After(now):
-			// More can be bought then.
-			set.retry = p.s.clock.local(h.Next).Add(-store.StartLead)
-			time.AfterFunc(set.retry.Sub(now), func() { p.news.notify(); p.s.capacity.notify() })
+		case g.rated && more.After(now):
+			set.retry, later = more, more.Sub(now)
 		}
+	}
+	if later > 0 {
+		time.AfterFunc(later, func() { p.news.notify(); p.s.capacity.notify() })
 	}
 	p.admitOthersLocked(g)
 }
@@ -621,7 +639,7 @@ func (p *permits) pause() time.Duration {
 		return time.Hour // the first call notifies
 	}
 	for _, g := range p.gates {
-		if g.asked > 0 || g.doubted {
+		if g.asked > 0 || g.over > 0 || g.doubted {
 			return yieldAfter / 10
 		}
 	}
@@ -647,16 +665,20 @@ func (p *permits) dueLocked(now time.Time) (due []store.Keeping) {
 
 // idle reports whether nothing of the gate was used for a while.
 func (g *gate) idle(now time.Time) bool {
-	return g.used+g.waiting == 0 && now.Sub(g.lastUsed) > idlePermits
+	return g.used+g.waiting+g.planned == 0 && now.Sub(g.lastUsed) > idlePermits
 }
 
 // refreshes reports whether to ask from time to time how many permits others wait for.
-func (g *gate) refreshes(listening bool) bool { return g.asked > 0 || !listening && g.used > 0 }
+func (g *gate) refreshes(listening bool) bool {
+	return g.asked > 0 || g.over > 0 || !listening && g.used > 0
+}
 
 // keep returns how many permits to keep.
 func (g *gate) keep(now time.Time) int {
-	busy := g.used + g.waiting
+	busy := g.used + g.waiting + g.planned
 	switch {
+	case g.over > 0:
+		return min(g.held, max(g.used, g.fair))
 	case g.yields():
 		return min(g.held, max(busy, g.fair))
 	case g.asked == 0 && now.Sub(g.lastUsed) < idlePermits:
@@ -671,7 +693,7 @@ func (p *permits) forgetLocked(g *gate) {
 		return
 	}
 	for _, set := range g.sets {
-		if slices.ContainsFunc(set.gates, func(g *gate) bool { return g.used+g.waiting > 0 }) {
+		if slices.ContainsFunc(set.gates, func(g *gate) bool { return g.used+g.waiting+g.planned > 0 }) {
 			return // a task may be of the set
 		}
 	}
