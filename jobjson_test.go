@@ -22,6 +22,7 @@ func full(t *testing.T) stint.NewJob {
 		Kind: "k", Args: json.RawMessage(`{"a":"<b>"}`), Queue: "q", Priority: -3, RunAt: at, Delay: time.Second, Retry: retry.Fixed(2, time.Second),
 		Timeout: time.Minute, StartBy: at, StartWithin: 90 * time.Second, MaxLosses: new(0), Tags: []string{"a"}, URN: "u",
 		Source: "s", Description: "d", Metadata: json.RawMessage(`{"m":1}`), Correlation: "c", IdempotencyKey: "i", Unique: "until-ended",
+		Limits: []string{"smtp", "tenant by /t"},
 	}
 	for f, v := range reflect.ValueOf(j).Fields() {
 		if v.IsZero() {
@@ -56,10 +57,11 @@ func TestJSONSaysNothingOfWhatAJobDoesNotSay(t *testing.T) {
 	was := full(t)
 	was.StartBy = time.Time{}
 	got := was
-	if err := got.UnmarshalJSON([]byte(`{"priority": 0, "max_losses": null, "queue": "", "tags": ["b", "a"], "start_by": "2026-03-01T09:00:00Z"}`)); err != nil {
+	if err := got.UnmarshalJSON([]byte(`{"priority": 0, "max_losses": null, "queue": "", "tags": ["b", "a"], "limits": ["smtp", "db"], "start_by": "2026-03-01T09:00:00Z"}`)); err != nil {
 		t.Fatal(err)
 	}
 	was.Priority, was.Tags, was.StartBy, was.StartWithin = 0, []string{"a", "b"}, time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), 0
+	was.Limits = []string{"smtp", "tenant by /t", "db"}
 	if d := cmp.Diff(was, got, cmpopts.EquateComparable(retry.Policy{})); d != "" {
 		t.Error(d)
 	}
