@@ -231,10 +231,17 @@ func TestEnginesOfTheProcessHearWhomPermitsConcern(t *testing.T) {
 	if err := s.SetLimit(t.Context(), "smtp", stint.LimitRule{AtOnce: 2}, "me", ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.SetLimit(t.Context(), "smtp", stint.LimitRule{AtOnce: 2}, "another", "the same"); err != nil {
-		t.Fatal(err)
+	for range 2 { // what is declared again as it was concerns nobody, nor what is declared under what people set
+		if err := s.DeclareLimits(t.Context(), map[string]stint.LimitRule{"smtp": {AtOnce: 3}, "db": {AtOnce: 4}}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	want := []store.News{{Permits: "smtp"}, {Permits: "smtp", Engine: two}, {Permits: "smtp"}}
+	for range 2 {
+		if _, err := s.ResetLimit(t.Context(), "smtp"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []store.News{{Permits: "smtp"}, {Permits: "smtp", Engine: two}, {Permits: "smtp"}, {Permits: "db"}, {Permits: "smtp"}}
 	for _, news := range []func() []store.News{first, second} {
 		until(t, "the news are heard", time.Minute, func() bool { return len(news()) >= len(want) })
 		if got := news(); !slices.Equal(got, want) {
@@ -406,6 +413,16 @@ func TestPeopleSeeAndSetWhatLimitsAllow(t *testing.T) {
 		store.LimitInfo{Name: "tenants", Rule: "any", Gates: 1, Held: 4, Engines: 1})
 	if n := held(t, s, two.Token, asks("tenant=b", 3)); n != 2 {
 		t.Errorf("it gets %d permits of 3, of which another one waits for 1", n)
+	}
+}
+
+func TestARuleThatNobodyCanReadLetsNothingStartAndHoldsUpNoOtherLimit(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "jobs.db"))
+	engine := storetest.Join(t, s).Info.Token
+	alter(t, s, `insert into stint_limits (name, fixed, set_at) values ('smtp', 'many', 1)`)
+	holds, err := s.Permits(t.Context(), engine, store.PermitRequest{Take: slices.Concat(asks("db", 2).Take, asks("smtp", 1).Take)})
+	if err != nil || len(holds) != 2 || holds[0].Permits != 2 || holds[1].Permits != 0 {
+		t.Errorf("it holds %+v, error %v", holds, err)
 	}
 }
 
