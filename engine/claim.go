@@ -182,7 +182,7 @@ func (s *session) claimLanes(lanes []target, room int, wait bool) (took, error) 
 		}
 		got.entries += len(c.Positions)
 		if most := lanes[i].most; most > 0 && !c.Busy {
-			all := len(c.Positions) == most
+			all := len(c.Positions) == min(most, room)
 			if s.permits.claimed(lanes[i].Lane, all); all {
 				got.more = append(got.more, lanes[i])
 			}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
 
@@ -62,8 +63,8 @@ type gate struct {
 	used    int        // by tasks that have not ended
 	waiting int        // tasks that wait for a permit of it, or of another gate
 	fair    int
-	rated   bool        // a rule bounds how many start in a time
-	starts  []time.Time // of it those that were bought, by this process's clock
+	rule    stint.LimitRule
+	starts  []time.Time // those that were bought under the rule's rate, by this process's clock
 
 	over     int       // how many more are held than the rule allows
 	asked    int       // permits that others wait for
@@ -136,7 +137,7 @@ func (set *gateSet) free() int {
 	n := maxClaim
 	for _, g := range set.gates {
 		n = min(n, g.usable()-g.used-g.waiting)
-		if g.rated {
+		if g.rule.Starts > 0 {
 			n = min(n, len(g.starts)-g.waiting)
 		}
 	}
@@ -147,7 +148,7 @@ func (set *gateSet) free() int {
 func (set *gateSet) ahead() int {
 	n := maxClaim
 	for _, g := range set.gates {
-		if g.rated || g.yields() {
+		if g.rule.Starts > 0 || g.yields() {
 			return 0
 		}
 		n = min(n, g.held)
@@ -163,6 +164,11 @@ func (p *permits) none() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.gates) == 0
+}
+
+// grows reports whether there may be more permits of each of the gates than the session holds.
+func (set *gateSet) grows() bool {
+	return !slices.ContainsFunc(set.gates, func(g *gate) bool { return g.yields() || g.rule.AtOnce != 0 && g.held >= g.rule.AtOnce })
 }
 
 // sift returns the lanes of a list that may be claimed from, as far as permits decide, and the others.
@@ -285,7 +291,7 @@ func (p *permits) admitLocked(set *gateSet) {
 		set.removeLocked(func(other *task) bool { return other == t })
 		for _, g := range set.gates {
 			g.used++
-			if g.rated {
+			if g.rule.Starts > 0 {
 				g.starts = g.starts[1:]
 			}
 		}
@@ -323,7 +329,7 @@ func (set *gateSet) startable(now time.Time, p *permits) bool {
 		if g.spent() {
 			return false
 		}
-		if !g.rated {
+		if g.rule.Starts == 0 {
 			continue
 		}
 		g.starts = slices.DeleteFunc(g.starts, func(start time.Time) bool { return now.Sub(start) > lateStart })
@@ -420,7 +426,8 @@ func (p *permits) needyLocked(list []target) (sets []*gateSet) {
 			continue
 		}
 		set := p.setLocked(t.Limits)
-		if p.s.pools.room(t.Lane, now) <= 0 || set.free() > 0 || set.ahead() > len(set.waiting) || now.Before(set.retry) || slices.Contains(sets, set) {
+		if now.Before(set.retry) || set.free() > 0 || set.ahead() > len(set.waiting) && !set.grows() || p.s.pools.room(t.Lane, now) <= 0 ||
+			slices.Contains(sets, set) {
 			continue
 		}
 		if sets = append(sets, set); len(sets) == maxTakes {
@@ -435,7 +442,7 @@ func (p *permits) needyLocked(list []target) (sets []*gateSet) {
 func (p *permits) stuckLocked(now time.Time) (sets []*gateSet) {
 	for _, set := range p.sets {
 		if len(set.waiting) > 0 && !now.Before(set.retry) && len(sets) < maxTakes &&
-			slices.ContainsFunc(set.gates, func(g *gate) bool { return g.held == 0 || g.rated && len(g.starts) == 0 }) {
+			slices.ContainsFunc(set.gates, func(g *gate) bool { return g.held == 0 || g.rule.Starts > 0 && len(g.starts) == 0 }) {
 			sets = append(sets, set)
 		}
 	}
@@ -546,7 +553,7 @@ func (p *permits) answeredLocked(h *store.Hold) {
 		p.s.inflight.permitted(h.GateRef)
 	}
 	p.doubtLocked(g, false)
-	g.held, g.fair, g.rated = h.Permits, h.Fair, h.Rule.Starts > 0
+	g.held, g.fair, g.rule = h.Permits, h.Fair, h.Rule
 	for _, start := range h.Starts {
 		g.starts = append(g.starts, p.s.clock.local(start))
 	}
@@ -561,7 +568,7 @@ func (p *permits) answeredLocked(h *store.Hold) {
 		switch {
 		case h.Busy || set.free() > 0:
 			set.retry = time.Time{}
-		case g.rated && more.After(now):
+		case g.rule.Starts > 0 && more.After(now):
 			set.retry, later = more, more.Sub(now)
 		}
 	}
