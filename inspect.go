@@ -40,6 +40,7 @@ type JobInfo struct {
 	StartBy   time.Time     `json:"start_by,omitzero"` // the instant after which no attempt begins
 	MaxLosses int           `json:"max_losses"`
 	Unique    string        `json:"unique,omitempty"` // as in [NewJob]
+	Limits    []string      `json:"limits,omitempty"` // the limits that it waits for, with their keys
 	Created   time.Time     `json:"created"`
 	Due       time.Time     `json:"due"`
 

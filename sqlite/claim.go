@@ -15,7 +15,7 @@ with recursive lanes (lane) as (
   union all
   select (select min(e.lane) from stint_entries e where e.lane > l.lane) from lanes l where l.lane is not null
 )
-select e.lane, e.queue, e.priority, e.kind, e.pos, e.queue in (select q.queue from stint_queues q)
+select e.lane, e.queue, e.priority, e.kind, e.pos, e.queue in (select q.queue from stint_queues q), e.limits
 from lanes l cross join stint_entries e
 where l.lane is not null
   and l.lane not in (select value from json_each(?))
@@ -39,7 +39,7 @@ select max(pos), count(*), json_group_array(distinct lane) filter (where lane >=
 
 // headsSQL shows of some lanes the first entry past its frontier.
 const headsSQL = `
-select e.lane, e.queue, e.priority, e.kind, e.pos, e.queue in (select q.queue from stint_queues q)
+select e.lane, e.queue, e.priority, e.kind, e.pos, e.queue in (select q.queue from stint_queues q), e.limits
 from json_each(?) l cross join stint_entries e
 where e.pos = (
   select f.pos from stint_entries f indexed by stint_entries_lane
@@ -90,6 +90,7 @@ func headOf(q *stmt) store.LaneHead {
 	return store.LaneHead{
 		Lane: store.LaneID(q.ColumnInt64(0)), Queue: q.ColumnText(1), Priority: q.ColumnInt(2), Kind: q.ColumnText(3),
 		First: store.Position(q.ColumnInt64(4)), Paused: q.ColumnInt64(5) != 0,
+		Limits: q.words(6),
 	}
 }
 

@@ -120,12 +120,16 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 			}
 			policies[j.Retry] = policy
 		}
+		limits, err := j.LimitKeys()
+		if err != nil {
+			return err
+		}
 		e := next.add(i)
 		*e = newEntry{
-			lane: lanes.normal(j.Queue, j.Priority), created: created, policy: policy, timeout: j.Timeout.Microseconds(),
+			lane: lanes.normal(j.Queue, j.Priority, limits), created: created, policy: policy, timeout: j.Timeout.Microseconds(),
 			attempt: 1, priority: j.Priority, maxLosses: j.MaxLosses, queue: j.Queue, kind: j.Kind,
 			args: j.Args, metadata: j.Metadata, urn: j.URN, source: j.Source,
-			correlation: j.Correlation,
+			correlation: j.Correlation, limits: limits,
 		}
 		if len(j.Tags) > 0 {
 			e.tags = arrayOf(j.Tags)
@@ -203,7 +207,7 @@ func (s *stored) keep(j *stint.NewJob, e *newEntry, id int64) error {
 		}
 	}
 	if e.lane == store.NoLane {
-		w := newWait{job: id, due: e.due, body: id, why: stint.Scheduled, attempt: 1, priority: e.priority, queue: e.queue, kind: e.kind}
+		w := newWait{job: id, due: e.due, body: id, why: stint.Scheduled, attempt: 1, priority: e.priority, queue: e.queue, kind: e.kind, limits: e.limits}
 		if err := s.run(waitSQL, w.args()...); err != nil {
 			return err
 		}
@@ -267,13 +271,19 @@ func startBy(j *stint.NewJob, due int64) int64 {
 type laneCache struct {
 	queue    string
 	priority int
+	limits   string
 	lane     store.LaneID
 }
 
-func (l *laneCache) normal(queue string, priority int) store.LaneID {
-	if l.queue != queue || l.priority != priority || queue == "" {
-		l.queue, l.priority = queue, priority
-		l.lane = store.LaneOf(queue, priority, store.PartNormal, "").ID
+func (l *laneCache) normal(queue string, priority int, limits string) store.LaneID {
+	if l.queue != queue || l.priority != priority || l.limits != limits || queue == "" {
+		l.queue, l.priority, l.limits = queue, priority, limits
+		l.lane = normalLane(queue, priority, limits)
 	}
 	return l.lane
+}
+
+// normalLane is the lane of what becomes ready for the first time, and again when it has waited.
+func normalLane(queue string, priority int, limits string) store.LaneID {
+	return store.LimitedLane(queue, priority, store.PartNormal, "", limits).ID
 }

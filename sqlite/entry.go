@@ -24,16 +24,17 @@ type newEntry struct {
 	recovered, startBy      int64
 	schedule                string
 	nth, occurrence         int64
+	limits                  string
 }
 
 const appendSQL = `
 insert into stint_entries (lane, created, job, body, due, policy, timeout, attempt, priority, losses, suspect,
   max_losses, queue, kind, args, tags, urn, source, metadata, faulty, recovered, correlation, start_by,
-  schedule, nth, occurrence)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  schedule, nth, occurrence, limits)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // entryColumns is how many values that takes.
-const entryColumns = 26
+const entryColumns = 27
 
 // append appends an entry and returns its position.
 func (c *conn) append(e *newEntry) (int64, error) { return c.appendAll([]newEntry{*e}) }
@@ -68,7 +69,7 @@ func (e *newEntry) values(v []value) []value {
 		numOr(e.policy), numOr(e.timeout), num(e.attempt), num(e.priority), num(e.losses), num(e.suspect),
 		numOf(e.maxLosses), text(e.queue), text(e.kind), raw(e.args), textOr(e.tags), textOr(e.urn), textOr(e.source),
 		raw(e.metadata), numOr(flag(e.faulty)), numOr(e.recovered), textOr(e.correlation), numOr(e.startBy),
-		textOr(e.schedule), numOr(e.nth), numOr(e.occurrence))
+		textOr(e.schedule), numOr(e.nth), numOr(e.occurrence), textOr(e.limits))
 }
 
 // newWait is a row of waiting on its way.
@@ -80,6 +81,7 @@ type newWait struct {
 	attempt, priority int
 	losses, suspect   int
 	queue, kind       string
+	limits            string
 }
 
 // entry is the row of the log that the waiting row becomes.
@@ -87,6 +89,7 @@ func (w *newWait) entry(lane store.LaneID, created int64) *newEntry {
 	return &newEntry{
 		lane: lane, created: created, job: w.job, body: w.body,
 		attempt: w.attempt, priority: w.priority, losses: w.losses, suspect: w.suspect, queue: w.queue, kind: w.kind, faulty: w.faulty,
+		limits: w.limits,
 	}
 }
 
@@ -101,8 +104,8 @@ func (c *conn) takeWait(text string, args ...any) (newWait, error) {
 }
 
 const waitSQL = `
-insert into stint_waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind, undecided, faulty)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+insert into stint_waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind, undecided, faulty, limits)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 func (w *newWait) args() []any {
 	var due, faulty any = w.due, nil
@@ -112,7 +115,7 @@ func (w *newWait) args() []any {
 	if w.faulty {
 		faulty = 1
 	}
-	return []any{w.job, due, w.body, string(w.why), w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind, orNil(w.undecided), faulty}
+	return []any{w.job, due, w.body, string(w.why), w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind, orNil(w.undecided), faulty, orNil(w.limits)}
 }
 
 // flag stores a rare truth as 1, and 0 is null.

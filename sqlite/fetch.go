@@ -15,7 +15,7 @@ import (
 const fetchSQL = `
 select pos, job, body, queue, priority, kind, attempt, losses, suspect, ifnull(due, created),
        created, policy, timeout, args, metadata, tags, urn, source, max_losses, recovered, correlation, start_by,
-       schedule, nth, occurrence
+       schedule, nth, occurrence, limits
 from stint_entries
 where pos between ? and ? order by pos`
 
@@ -129,6 +129,9 @@ func scanEntry(q *stmt, e *store.Entry) {
 	e.Losses = q.ColumnInt(7)
 	e.Suspect = q.ColumnInt(8)
 	e.Ready = q.time(9)
+	if !q.isNull(25) {
+		e.Limits = q.name(25)
+	}
 }
 
 // scanBody reads the contents.

@@ -22,7 +22,7 @@ const (
 
 	recordSQL = recordNewSQL + ` on conflict do nothing`
 
-	originSQL = `select ifnull(job, pos), ifnull(body, pos) from stint_entries where pos = ?`
+	originSQL = `select ifnull(job, pos), ifnull(body, pos), limits from stint_entries where pos = ?`
 )
 
 // Finish implements [store.Finisher].
@@ -231,8 +231,9 @@ func span(x *store.Completion, now time.Time) (started, finished int64) {
 // succeed writes what follows an attempt that was not the last.
 func (c *conn) succeed(x *store.Completion, finished, now int64) error {
 	var job, body int64
+	var limits string
 	err := c.query(originSQL, []any{int64(x.Pos)}, func(q *stmt) error {
-		job, body = q.ColumnInt64(0), q.ColumnInt64(1)
+		job, body, limits = q.ColumnInt64(0), q.ColumnInt64(1), q.words(2)
 		return nil
 	})
 	if err != nil {
@@ -245,15 +246,15 @@ func (c *conn) succeed(x *store.Completion, finished, now int64) error {
 		w := newWait{
 			job: job, due: finished + ceilMicros(next.Delay), body: body, why: next.Why,
 			attempt: next.Attempt, priority: next.Priority, losses: next.Losses, suspect: next.Suspect,
-			queue: next.Queue, kind: next.Kind, undecided: next.Func, faulty: next.Faulty,
+			queue: next.Queue, kind: next.Kind, undecided: next.Func, faulty: next.Faulty, limits: limits,
 		}
 		_, err := c.exec(waitSQL, w.args()...)
 		return err
 	}
 	_, err = c.append(&newEntry{
-		lane: store.LaneOf(next.Queue, next.Priority, next.Part, next.Kind).ID, created: now, job: job, body: body,
+		lane: store.LimitedLane(next.Queue, next.Priority, next.Part, next.Kind, limits).ID, created: now, job: job, body: body,
 		attempt: next.Attempt, priority: next.Priority, losses: next.Losses, suspect: next.Suspect,
-		queue: next.Queue, kind: next.Kind, faulty: next.Faulty,
+		queue: next.Queue, kind: next.Kind, faulty: next.Faulty, limits: limits,
 	})
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,14 +17,16 @@ import (
 // committed since this one asked last.
 const dataVersionSQL = `pragma data_version`
 
-// Listen implements [store.Listener]. What this store commits rings at once;
-// for other processes, and for the caller's own transactions, it asks the file
-// every [Config.Poll].
+// Listen implements [store.Listener]. What this store commits rings at once, and its news of permits
+// say what they are about; for other processes, and for the caller's own transactions, it asks the
+// file every [Config.Poll] whether anything changed.
 func (s *Store) Listen(ctx context.Context, ring func(store.News)) error {
 	if err := s.listen(); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	defer s.listening.Done()
+	news := s.inboxes.open()
+	defer s.inboxes.close(news)
 	heard := s.changed.wait()
 	var tick <-chan time.Time
 	changed := func() (bool, error) { return false, nil }
@@ -52,6 +55,10 @@ func (s *Store) Listen(ctx context.Context, ring func(store.News)) error {
 		case <-heard:
 			heard = s.changed.wait()
 			ring(store.News{})
+		case <-news.some:
+			for _, n := range news.take() {
+				ring(n)
+			}
 		case <-tick:
 			switch yes, err := changed(); {
 			case err != nil && !errors.Is(err, sqlite3.BUSY):
@@ -75,6 +82,66 @@ func (c *conn) changes() func() (bool, error) {
 		})
 		return changed, err
 	}
+}
+
+// inboxes are those of the listeners of this store, which are told more than that something changed.
+// The zero value is ready.
+type inboxes struct {
+	mu  sync.Mutex
+	all []*inbox
+}
+
+func (i *inboxes) open() *inbox {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	b := &inbox{some: make(chan struct{}, 1)}
+	i.all = append(i.all, b)
+	return b
+}
+
+func (i *inboxes) close(b *inbox) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.all = slices.DeleteFunc(i.all, func(o *inbox) bool { return o == b })
+}
+
+func (i *inboxes) put(news []store.News) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, b := range i.all {
+		b.put(news)
+	}
+}
+
+// inbox keeps news until its listener comes to them.
+type inbox struct {
+	some chan struct{} // holds one while there may be news
+
+	mu   sync.Mutex
+	news []store.News
+}
+
+// mostNews is after how many news a listener is told that anything may have changed, instead.
+const mostNews = 1000
+
+func (b *inbox) put(news []store.News) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.news = append(b.news, news...); len(b.news) > mostNews {
+		b.news = []store.News{{}}
+	}
+	select {
+	case b.some <- struct{}{}:
+	default:
+	}
+}
+
+func (b *inbox) take() []store.News {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	news := b.news
+	b.news = nil
+	return news
 }
 
 // signal wakes all that wait for something to happen. The zero value is ready.

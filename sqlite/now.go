@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
 
@@ -13,6 +14,9 @@ var _ store.ClaimedEnqueuer = (*Store)(nil)
 
 // EnqueueClaimed implements [store.ClaimedEnqueuer].
 func (s *Store) EnqueueClaimed(ctx context.Context, job stint.NewJob, req store.ClaimRequest) (store.Claim, error) {
+	if len(job.Limits) > 0 {
+		return store.Claim{}, valid.Invalid("limits", "a job that runs in the caller's process cannot wait for limits")
+	}
 	var claim store.Claim
 	err := s.write(ctx, func(c *conn) (bool, error) {
 		claim = store.Claim{ClaimRef: store.ClaimRef{Lane: store.NowLane, Nonce: req.Nonce}, Serial: req.Serial}

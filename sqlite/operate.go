@@ -18,7 +18,7 @@ const (
 
 	// The contents of a job, as the newest of its entries refers to them.
 	contentsSQL = `
-	select c.pos, c.queue, c.priority, c.kind, c.tags, c.uniqueness, c.args from stint_entries c
+	select c.pos, c.queue, c.priority, c.kind, c.tags, c.uniqueness, c.args, c.limits from stint_entries c
 	where c.pos = ifnull((select e.body from stint_entries e where e.job = ?1 order by e.pos desc limit 1), ?1)`
 
 	// The new job has a copy: a reference would keep the old one from being
@@ -26,9 +26,9 @@ const (
 	// does the instant to begin by, which is over.
 	recoverSQL = `
 	insert into stint_entries (lane, created, due, policy, timeout, attempt, priority, losses, suspect, max_losses,
-	  queue, kind, args, tags, urn, source, metadata, recovered, correlation, uniqueness)
+	  queue, kind, args, tags, urn, source, metadata, recovered, correlation, uniqueness, limits)
 	select ?1, ?2, ?3, policy, timeout, 1, priority, 0, 0, max_losses, queue, kind, args, tags, urn, source, metadata, ?4,
-	  ifnull(correlation, cast(?4 as text)), uniqueness
+	  ifnull(correlation, cast(?4 as text)), uniqueness, limits
 	from stint_entries where pos = ?5`
 )
 
@@ -78,7 +78,7 @@ func (c *conn) again(id stint.ID, now, due int64, once bool) (stint.RerunResult,
 func (c *conn) runNow(id stint.ID, now int64) error {
 	w, err := c.takeWait(waitOfSQL, int64(id))
 	if err == nil {
-		_, err = c.append(w.entry(store.LaneOf(w.queue, w.priority, store.PartNormal, "").ID, now))
+		_, err = c.append(w.entry(normalLane(w.queue, w.priority, w.limits), now))
 	}
 	return err
 }
@@ -92,7 +92,7 @@ func (c *conn) recover(id stint.ID, now, due int64) (stint.RerunResult, error) {
 		job      stint.NewJob
 	)
 	err := c.query(contentsSQL, []any{int64(id)}, func(q *stmt) (err error) {
-		contents, w.queue, w.priority, w.kind = q.ColumnInt64(0), q.ColumnText(1), q.ColumnInt(2), q.ColumnText(3)
+		contents, w.queue, w.priority, w.kind, w.limits = q.ColumnInt64(0), q.ColumnText(1), q.ColumnInt(2), q.ColumnText(3), q.words(7)
 		tags, err = list[string](q, 4)
 		job = stint.NewJob{Kind: w.kind, Unique: q.ColumnText(5), Args: []byte(q.ColumnText(6))}
 		return err
@@ -103,7 +103,7 @@ func (c *conn) recover(id stint.ID, now, due int64) (stint.RerunResult, error) {
 	if holder, err := c.heldByAnother(&job, id, now); err != nil || holder != 0 {
 		return stint.RerunResult{Answer: stint.RerunNotUnique, ID: holder}, err
 	}
-	lane := store.LaneOf(w.queue, w.priority, store.PartNormal, "").ID
+	lane := normalLane(w.queue, w.priority, w.limits)
 	if due > 0 {
 		lane = store.NoLane
 	}

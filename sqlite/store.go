@@ -75,6 +75,7 @@ type Store struct {
 	writer   *writer      // nil when read-only
 	readers  *readers     // nil in memory
 	changed  signal       // rung after every commit that may give engines work
+	inboxes  inboxes      // of listeners: for news of permits
 	policies policies
 	places   livenessLocks
 	waits    store.Waits // calls that wait for jobs to end

@@ -15,7 +15,7 @@ const (
 	select ` + waitColumns + ` from stint_waiting
 	where due between ? and ? order by due, job limit ?`
 
-	waitColumns = `job, due, body, attempt, priority, losses, suspect, queue, kind, faulty`
+	waitColumns = `job, due, body, attempt, priority, losses, suspect, queue, kind, faulty, limits`
 
 	promotedSQL = `delete from stint_waiting where job = ?`
 )
@@ -79,7 +79,7 @@ func (c *conn) promote(bound int64, limit int) ([]newWait, error) {
 		if _, err := c.exec(promotedSQL, w.job); err != nil {
 			return nil, err
 		}
-		entries[i] = *w.entry(lanes.normal(w.queue, w.priority), now)
+		entries[i] = *w.entry(lanes.normal(w.queue, w.priority, w.limits), now)
 		entries[i].due = w.due
 	}
 	if _, err := c.appendAll(entries); err != nil {
@@ -92,6 +92,7 @@ func scanWait(q *stmt) newWait {
 	return newWait{
 		job: q.ColumnInt64(0), due: q.ColumnInt64(1), body: q.ColumnInt64(2), attempt: q.ColumnInt(3), priority: q.ColumnInt(4),
 		losses: q.ColumnInt(5), suspect: q.ColumnInt(6), queue: q.name(7), kind: q.name(8), faulty: q.ColumnInt64(9) != 0,
+		limits: q.words(10),
 	}
 }
 

@@ -32,6 +32,14 @@ type GateUse struct {
 	Since  time.Time // when it last asked
 }
 
+// At is the use as it counts at an instant: an engine that did not ask again for long waits no more.
+func (u GateUse) At(now time.Time) GateUse {
+	if now.Sub(u.Since) > askFor {
+		u.Asked = 0
+	}
+	return u
+}
+
 // Wake is a gate of which engines are to look at what they hold: Engine, since there is room for what it
 // waits for, or those that hold permits, since another one waits, if Engine is 0.
 type Wake struct {
@@ -155,17 +163,14 @@ type gate struct {
 func newGate(engine EngineID, now time.Time, s GateState) *gate {
 	g := &gate{GateState: s, now: now, mine: GateUse{Engine: engine}, place: -1}
 	for _, u := range s.Used {
-		switch {
-		case u.Engine == engine:
+		if u.Engine == engine {
 			g.mine = u
 			if u.Asked > 0 {
 				g.place = len(g.others)
 			}
 			continue
-		case now.Sub(u.Since) > askFor:
-			u.Asked = 0
 		}
-		if u.Held > 0 || u.Asked > 0 {
+		if u = u.At(now); u.Held > 0 || u.Asked > 0 {
 			g.others = append(g.others, u)
 		}
 	}

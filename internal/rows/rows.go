@@ -33,23 +33,23 @@ func fields(v reflect.Value, all []any) []any {
 // JobColumns are those of jobs, and Job where they are read into. Each store has
 // its own for the retry policy.
 const JobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
-  j.urn, j.source, j.metadata, j.timeout, j.start_by, j.uniqueness, j.max_losses, j.created, j.due, j.started, j.finished,
+  j.urn, j.source, j.metadata, j.timeout, j.start_by, j.uniqueness, j.limits, j.max_losses, j.created, j.due, j.started, j.finished,
   j.faulty, j.undecided, j.recovered, j.schedule, j.nth, j.occurrence, j.correlation`
 
 func Job(j *stint.JobInfo) []any {
 	j.MaxLosses = stint.DefaultMaxLosses
 	return append([]any{
 		&j.ID, &j.Kind, &j.State, &j.Begun, &j.Queue, &j.Priority, &j.Args, &j.Attempt, &j.Losses, &j.Reason, &j.Tags,
-		&j.URN, &j.Source, &j.Metadata, &j.Timeout, &j.StartBy, &j.Unique, &j.MaxLosses, &j.Created, &j.Due, &j.Started, &j.Finished,
+		&j.URN, &j.Source, &j.Metadata, &j.Timeout, &j.StartBy, &j.Unique, &j.Limits, &j.MaxLosses, &j.Created, &j.Due, &j.Started, &j.Finished,
 		&j.Faulty, &j.PendingRetry,
 	}, append(Fields(&j.Origin), &j.Correlation)...)
 }
 
 // KindColumns are those of declared kinds, and Kind where they are read into.
-const KindColumns = `queue, priority, timeout, tags, retry, max_losses, start_within, uniqueness, declared`
+const KindColumns = `queue, priority, timeout, tags, retry, max_losses, start_within, uniqueness, limits, declared`
 
 func Kind(d *stint.KindInfo) []any {
-	return []any{&d.Name, &d.Queue, &d.Priority, &d.Timeout, &d.Tags, &d.Retry, &d.MaxLosses, &d.StartWithin, &d.Unique, &d.Declared}
+	return []any{&d.Name, &d.Queue, &d.Priority, &d.Timeout, &d.Tags, &d.Retry, &d.MaxLosses, &d.StartWithin, &d.Unique, &d.Limits, &d.Declared}
 }
 
 // ScheduleColumns are those of schedules. ReadSchedule has scan read them, and what

@@ -55,6 +55,7 @@ create table stint_entries (
   metadata text check (json_valid(metadata) and json_type(metadata) = 'object'),
   correlation text check (correlation <> ''), -- null when it is the job's id
   uniqueness text check (uniqueness <> ''), -- which jobs it may not stand beside; null for any
+  limits   text check (limits <> ''), -- the gates that the job waits for, sorted, one on each line; null for none
   recovered integer check (recovered < pos), -- the job that had ended and that this one does again
   schedule text check (schedule <> ''), -- the schedule that made it, null for none
   nth      integer,              -- its number among the jobs of that, from 1
@@ -172,6 +173,7 @@ create table stint_waiting (
   suspect  integer not null check (suspect >= 0),
   queue    text not null check (queue <> ''),
   kind     text not null check (kind <> ''),
+  limits   text check (limits <> ''), -- as in entries
   check ((due is null) = (undecided is not null)),
   check (undecided is null or why = 'retrying')
 ) strict;
@@ -260,6 +262,7 @@ create table stint_kinds (
   tags     text not null check (json_valid(tags)),
   retry    text not null check (json_valid(retry)), -- its policy
   uniqueness text check (uniqueness <> ''), -- which jobs its jobs may not stand beside; null for any
+  limits   text not null default '[]' check (json_valid(limits)), -- the limits that its jobs wait for
   declared integer not null -- what it says now
 ) strict, without rowid;
 
@@ -308,6 +311,32 @@ create table stint_leases (
   deposed_by    text check (deposed_by <> ''),  -- who did it
   deposed_why   text check (deposed_why <> ''), -- the reason that was given
   check (engine is null or acquired is not null and renewed < expires)
+) strict, without rowid;
+
+-- What limits allow: the rule that people set, or else the one that programs declared
+-- last. A limit that is not here allows all. Texts are as in 10,100/1m,burst=5.
+create table stint_limits (
+  name        text primary key check (name <> ''), -- what jobs know it by
+  declared    text check (declared <> ''), -- the rule of programs
+  declared_at integer,          -- when that was declared or changed
+  fixed       text check (fixed <> ''), -- the rule that people set
+  set_at      integer,          -- when they did
+  set_by      text check (set_by <> ''), -- who
+  set_why     text check (set_why <> ''), -- and why
+  check (declared is not null or fixed is not null),
+  check ((declared is null) = (declared_at is null)),
+  check ((fixed is null) = (set_at is null)),
+  check (fixed is not null or set_by is null and set_why is null)
+) strict, without rowid;
+
+-- Which engines hold permits to start jobs, and which wait for some: of each gate, which
+-- is a limit or one of its keys, the newest state. What engines hold that are not in the
+-- roster counts no more.
+create table stint_permits (
+  gate       text primary key check (gate <> ''), -- its name: smtp, tenant=acme
+  n          integer not null check (n >= 1), -- counts its states
+  next_start integer,           -- when the rule's rate lets the next job start, if no burst is left; null while no job started under one
+  used       text not null check (json_valid(used) and json_type(used) = 'array') -- by which engines, in the order in which they asked: engine, how many it holds, how many more it asked for, and since when
 ) strict, without rowid;
 
 -- What engines count, the newest figures of each. An engine is known by its
@@ -388,7 +417,8 @@ create view stint_jobs as
          b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses,
          cast(case when k.job is null then l.result end as text) as result, cast(case when k.job is null then l.error end as text) as error,
          w.faulty is not null and k.job is null as faulty, cast(w.undecided as text) as undecided,
-         b.recovered, cast(ifnull(b.correlation, w.job) as text) as correlation, b.start_by, b.uniqueness, b.schedule, b.nth, b.occurrence
+         b.recovered, cast(ifnull(b.correlation, w.job) as text) as correlation, b.start_by, b.uniqueness, b.schedule, b.nth, b.occurrence,
+         cast('["' || replace(replace(replace(b.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text) as limits
   from stint_waiting w
   join stint_entries b on b.pos = w.body
   left join stint_cancellations k on k.job = w.job
@@ -407,7 +437,8 @@ union all
          cast(e.created as integer), cast(ifnull(e.due, e.created) as integer),
          cast(ifnull(k.at, x.started) as integer), cast(ifnull(k.at, x.finished) as integer),
          e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, cast(x.result as text), cast(x.error as text),
-         0, cast(null as text), e.recovered, cast(ifnull(e.correlation, e.pos) as text), e.start_by, e.uniqueness, e.schedule, e.nth, e.occurrence
+         0, cast(null as text), e.recovered, cast(ifnull(e.correlation, e.pos) as text), e.start_by, e.uniqueness, e.schedule, e.nth, e.occurrence,
+         cast('["' || replace(replace(replace(e.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text)
   from stint_entries e
   left join stint_executions x on x.pos = e.pos
   left join stint_cancellations k on k.job = e.pos and x.pos is null
@@ -428,7 +459,8 @@ union all
          b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses,
          cast(case when k.job is null then l.result end as text), cast(case when k.job is null then l.error end as text),
          e.faulty is not null and x.pos is null and k.job is null, cast(null as text),
-         b.recovered, cast(ifnull(b.correlation, e.job) as text), b.start_by, b.uniqueness, b.schedule, b.nth, b.occurrence
+         b.recovered, cast(ifnull(b.correlation, e.job) as text), b.start_by, b.uniqueness, b.schedule, b.nth, b.occurrence,
+         cast('["' || replace(replace(replace(e.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text)
   from stint_entries e
   join stint_entries b on b.pos = e.body
   left join stint_executions x on x.pos = e.pos

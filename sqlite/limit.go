@@ -1,0 +1,344 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
+)
+
+var _ store.Limiter = (*Store)(nil)
+
+const (
+	ruleSQL = `select ifnull(fixed, declared) from stint_limits where name = ?`
+
+	gateSQL     = `select ` + gateColumns + ` from stint_permits where gate = ?`
+	gateColumns = `gate, n, next_start, used`
+
+	grantedSQL = `
+	insert into stint_permits (gate, n, next_start, used) values (?, ?, ?, ?)
+	on conflict (gate) do update set n = excluded.n, next_start = excluded.next_start, used = excluded.used`
+
+	declareLimitSQL = `
+	insert into stint_limits (name, declared, declared_at) values (?, ?, ?)
+	on conflict (name) do update set declared = excluded.declared, declared_at = excluded.declared_at
+	where declared is not excluded.declared`
+
+	setLimitSQL = `
+	insert into stint_limits (name, fixed, set_at, set_by, set_why) values (?, ?, ?, ?, ?)
+	on conflict (name) do update set fixed = excluded.fixed, set_at = excluded.set_at, set_by = excluded.set_by, set_why = excluded.set_why`
+
+	dropLimitSQL  = `delete from stint_limits where name = ? and declared is null`
+	resetLimitSQL = `update stint_limits set fixed = null, set_at = null, set_by = null, set_why = null where name = ? and fixed is not null`
+
+	limitsSQL = `select name, ifnull(fixed, declared), declared, fixed, set_at, set_by, set_why from stint_limits`
+	gatesSQL  = `select ` + gateColumns + ` from stint_permits`
+
+	// The gates of one limit: itself, and those of its keys, after which "=" stands, the character before ">".
+	gatesOfSQL = gatesSQL + ` where gate = ?1 or gate >= ?1 || '=' and gate < ?1 || '>'`
+
+	// What nobody uses, and no rate remembers. An ask that was not repeated for long is none.
+	idleSQL = `
+	select gate from stint_permits where ifnull(next_start, 0) <= ?1 and not exists (
+	  select 1 from json_each(used) u join stint_engines e on e.token = u.value ->> '$.engine'
+	  where u.value ->> '$.held' > 0 or u.value ->> '$.since' > ?2)
+	limit ?3`
+	tidySQL = `delete from stint_permits where gate in (` + idleSQL + `)`
+
+	instancesSQL = `select e.token, h.instance from stint_engines e join stint_engine_history h on h.token = e.token`
+)
+
+const (
+	// mostTidied bounds how long one call of TidyPermits keeps others from writing.
+	mostTidied = 1000
+
+	// askedLately is longer than an ask counts for.
+	askedLately = time.Minute
+)
+
+// Permits implements [store.Limiter]. No other transaction writes meanwhile, so no gate is ever busy.
+func (s *Store) Permits(ctx context.Context, engine store.EngineID, req store.PermitRequest) ([]store.Hold, error) {
+	var news []store.News
+	holds, err := writing(ctx, s, fmt.Sprintf("change permits of engine %d", engine), func(c *conn) ([]store.Hold, bool, error) {
+		granted, err := c.permits(engine, req)
+		news = nil
+		for _, w := range granted.Wake {
+			news = append(news, store.News{Permits: w.Gate, Engine: w.Engine})
+		}
+		return granted.Holds, false, err
+	})
+	if err == nil {
+		s.inboxes.put(news)
+	}
+	return holds, err
+}
+
+func (c *conn) permits(engine store.EngineID, req store.PermitRequest) (store.GrantResult, error) {
+	roster, err := c.instances()
+	if err != nil {
+		return store.GrantResult{}, err
+	} else if _, stands := roster[engine]; !stands {
+		return store.GrantResult{}, store.ErrBuried
+	}
+	var states []store.GateState
+	for _, gate := range req.Gates() {
+		state, err := c.gate(gate, roster)
+		if err != nil {
+			return store.GrantResult{}, fmt.Errorf("gate %s: %w", gate, err)
+		}
+		states = append(states, state)
+	}
+	granted := store.Grant(engine, fromMicro(micro(time.Now())), states, req)
+	for _, state := range granted.Changed {
+		if _, err := c.exec(grantedSQL, state.Gate, state.N, nextStart(state.Next), textOf(state.Used)); err != nil {
+			return store.GrantResult{}, fmt.Errorf("gate %s: %w", state.Gate, err)
+		}
+	}
+	return granted, nil
+}
+
+// instances are the engines of the roster, with their names.
+func (c *conn) instances() (map[store.EngineID]string, error) {
+	roster := map[store.EngineID]string{}
+	err := c.query(instancesSQL, nil, func(q *stmt) error {
+		roster[store.EngineID(q.ColumnInt64(0))] = q.name(1)
+		return nil
+	})
+	return roster, err
+}
+
+// gate reads the state of a gate with its rule, as far as engines of the roster use it.
+func (c *conn) gate(gate string, roster map[store.EngineID]string) (store.GateState, error) {
+	state := store.GateState{Gate: gate}
+	err := c.query(gateSQL, []any{gate}, func(q *stmt) error { return scanGate(&state, q, roster) })
+	if err != nil {
+		return state, err
+	}
+	rule, err := oneRow(c, firstText[string], ruleSQL, store.LimitOf(gate))
+	if err == nil && rule != "" {
+		state.Rule, err = stint.ParseLimitRule(rule)
+	}
+	return state, err
+}
+
+// gateUse is a [store.GateUse] as it is stored.
+type gateUse struct {
+	Engine store.EngineID `json:"engine"`
+	Held   int            `json:"held"`
+	Asked  int            `json:"asked"`
+	Since  int64          `json:"since"` // 0 while it does not ask
+}
+
+// scanGate reads gateColumns.
+func scanGate(g *store.GateState, q *stmt, roster map[store.EngineID]string) error {
+	g.Gate, g.N, g.Next = q.ColumnText(0), q.ColumnInt64(1), q.time(2)
+	uses, err := list[gateUse](q, 3)
+	for _, u := range uses {
+		if _, stands := roster[u.Engine]; stands {
+			g.Used = append(g.Used, store.GateUse{Engine: u.Engine, Held: u.Held, Asked: u.Asked, Since: fromMicro(u.Since)})
+		}
+	}
+	return err
+}
+
+// textOf is what scanGate reads.
+func textOf(uses []store.GateUse) string {
+	all := make([]gateUse, len(uses))
+	for i, u := range uses {
+		all[i] = gateUse{Engine: u.Engine, Held: u.Held, Asked: u.Asked}
+		if u.Asked > 0 {
+			all[i].Since = micro(u.Since)
+		}
+	}
+	return arrayOf(all)
+}
+
+// nextStart is rounded up, so that no start comes too early.
+func nextStart(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return ceilMicro(t)
+}
+
+// DeclareLimits implements [store.Limiter]. Nearly always the rules are there, and nothing is written.
+func (s *Store) DeclareLimits(ctx context.Context, rules map[string]stint.LimitRule) error {
+	names := slices.Sorted(maps.Keys(rules))
+	for _, name := range names {
+		if err := checkLimit(name, rules[name]); err != nil {
+			return err
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	_, err := s.changeLimits(ctx, fmt.Sprintf("declare %d limits", len(names)), names, func(c *conn, name string) (int64, error) {
+		return c.exec(declareLimitSQL, name, rules[name].String(), micro(time.Now()))
+	})
+	return err
+}
+
+// SetLimit implements [store.Limiter].
+func (s *Store) SetLimit(ctx context.Context, name string, rule stint.LimitRule, by, why string) error {
+	if err := checkLimit(name, rule); err != nil {
+		return err
+	}
+	_, err := s.changeLimits(ctx, "set the limit "+name, []string{name}, func(c *conn, name string) (int64, error) {
+		return c.exec(setLimitSQL, name, rule.String(), micro(time.Now()), orNil(valid.CleanText(by, 255)), orNil(valid.CleanText(why, 1<<10)))
+	})
+	return err
+}
+
+// ResetLimit implements [store.Limiter].
+func (s *Store) ResetLimit(ctx context.Context, name string) (bool, error) {
+	if err := stint.CheckLimitName(name); err != nil {
+		return false, err
+	}
+	n, err := s.changeLimits(ctx, "reset the limit "+name, []string{name}, func(c *conn, name string) (int64, error) {
+		n, err := c.exec(dropLimitSQL, name)
+		if err == nil && n == 0 {
+			n, err = c.exec(resetLimitSQL, name)
+		}
+		return n, err
+	})
+	return n > 0, err
+}
+
+func checkLimit(name string, rule stint.LimitRule) error {
+	return cmp.Or(stint.CheckLimitName(name), rule.Check())
+}
+
+// changeLimits has change do something to each of the limits, wakes those who go by one whose rule is
+// another then, and returns how many rows change said that it changed.
+func (s *Store) changeLimits(ctx context.Context, what string, names []string, change func(c *conn, name string) (int64, error)) (changed int64, err error) {
+	var news []store.News
+	changed, err = writing(ctx, s, what, func(c *conn) (changed int64, _ bool, err error) {
+		news = nil
+		for _, name := range names {
+			before, err := oneRow(c, firstText[string], ruleSQL, name)
+			if err != nil {
+				return 0, false, err
+			}
+			n, err := change(c, name)
+			if err != nil {
+				return 0, false, fmt.Errorf("%s: %w", name, err)
+			}
+			after, err := oneRow(c, firstText[string], ruleSQL, name)
+			if err != nil {
+				return 0, false, err
+			}
+			if changed += n; after != before {
+				news = append(news, store.News{Permits: name})
+			}
+		}
+		return changed, false, nil
+	})
+	if err == nil {
+		s.inboxes.put(news)
+	}
+	return changed, err
+}
+
+// Limits implements [store.Limiter].
+func (s *Store) Limits(ctx context.Context) ([]store.LimitInfo, error) {
+	return reading(ctx, s, "list limits", func(c *conn) ([]store.LimitInfo, error) {
+		limits, err := readRows(c, scanLimit, limitsSQL)
+		if err != nil {
+			return nil, err
+		}
+		at := map[string]int{}
+		for i, l := range limits {
+			at[l.Name] = i
+		}
+		engines := map[string]map[store.EngineID]bool{}
+		err = c.gatesInUse(gatesSQL, nil, func(g store.GateInfo) {
+			name := store.LimitOf(g.Gate)
+			i, known := at[name]
+			if !known {
+				i = len(limits)
+				at[name], limits = i, append(limits, store.LimitInfo{Name: name, Rule: stint.LimitRule{}.String()})
+			}
+			l := &limits[i]
+			l.Gates, l.Held, l.Asked = l.Gates+1, l.Held+g.Held, l.Asked+g.Asked
+			if engines[name] == nil {
+				engines[name] = map[store.EngineID]bool{}
+			}
+			for _, h := range g.Holds {
+				engines[name][h.Engine] = true
+			}
+			l.Engines = len(engines[name])
+		})
+		slices.SortFunc(limits, func(a, b store.LimitInfo) int { return strings.Compare(a.Name, b.Name) })
+		return limits, err
+	})
+}
+
+// scanLimit reads a row of limitsSQL.
+func scanLimit(l *store.LimitInfo, q *stmt) error {
+	return q.scan(&l.Name, &l.Rule, &l.Declared, &l.Set, &l.SetAt, &l.By, &l.Why)
+}
+
+// Gates implements [store.Limiter].
+func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) {
+	return reading(ctx, s, "list gates of "+limit, func(c *conn) (gates []store.GateInfo, err error) {
+		err = c.gatesInUse(gatesOfSQL, []any{limit}, func(g store.GateInfo) { gates = append(gates, g) })
+		slices.SortFunc(gates, func(a, b store.GateInfo) int {
+			return cmp.Or(cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.Held, a.Held), strings.Compare(a.Gate, b.Gate))
+		})
+		return gates[:min(len(gates), max(0, most))], err
+	})
+}
+
+// gatesInUse shows those gates that a query of gateColumns finds and that engines use.
+func (c *conn) gatesInUse(text string, args []any, show func(g store.GateInfo)) error {
+	roster, err := c.instances()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	return c.query(text, args, func(q *stmt) error {
+		var state store.GateState
+		if err := scanGate(&state, q, roster); err != nil {
+			return err
+		}
+		_, key, _ := strings.Cut(state.Gate, "=")
+		g := store.GateInfo{Gate: state.Gate, Key: key}
+		for _, u := range state.Used {
+			if u = u.At(now); u.Held > 0 || u.Asked > 0 {
+				h := store.GateHolding{Engine: u.Engine, Instance: roster[u.Engine], Held: u.Held, Asked: u.Asked}
+				if u.Asked > 0 {
+					h.Since = u.Since
+				}
+				g.Held, g.Asked, g.Holds = g.Held+int64(u.Held), g.Asked+int64(u.Asked), append(g.Holds, h)
+			}
+		}
+		if g.Holds != nil {
+			show(g)
+		}
+		return nil
+	})
+}
+
+// TidyPermits implements [store.Limiter]. When there is nothing to forget it keeps no other from writing.
+func (s *Store) TidyPermits(ctx context.Context) (int, error) {
+	idle := func(most int) []any {
+		now := time.Now()
+		return []any{micro(now), micro(now.Add(-askedLately)), most}
+	}
+	some, err := reading(ctx, s, "look for permits to forget", func(c *conn) (bool, error) { return c.found(idleSQL, idle(1)...) })
+	if err != nil || !some {
+		return 0, err
+	}
+	n, err := writing(ctx, s, "forget permits", func(c *conn) (int64, bool, error) {
+		n, err := c.exec(tidySQL, idle(mostTidied)...)
+		return n, false, err
+	})
+	return int(n), err
+}
