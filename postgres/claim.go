@@ -15,7 +15,7 @@ import (
 
 // lookSQL asks for paused queues only where there is work.
 const lookSQL = `
-select l.lane, l.queue, l.priority, l.kind, l.first, l.settle, exists (select from stint.queues q where q.queue = l.queue)
+select l.lane, l.queue, l.priority, l.kind, l.limits, l.first, l.settle, exists (select from stint.queues q where q.queue = l.queue)
 from stint.look($1, $2) l`
 
 // Look implements [store.Claimer].
@@ -38,21 +38,22 @@ func (s *Store) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHe
 	}
 	return collect(ctx, s.work(), "look for work", s.sql.look, []any{ids, foreign}, func(row pgx.CollectableRow) (store.LaneHead, error) {
 		var (
-			sight       store.LaneHead
-			queue, kind *string
-			priority    *int16
-			first       *int64
+			sight               store.LaneHead
+			queue, kind, limits *string
+			priority            *int16
+			first               *int64
 		)
-		err := row.Scan(&sight.Lane, &queue, &priority, &kind, &first, &sight.Settle, &sight.Paused)
+		err := row.Scan(&sight.Lane, &queue, &priority, &kind, &limits, &first, &sight.Settle, &sight.Paused)
 		if queue != nil {
 			sight.Queue, sight.Priority, sight.Kind, sight.First = *queue, int(*priority), *kind, store.Position(*first)
+			sight.Limits = deref(limits)
 		}
 		return sight, err
 	})
 }
 
 const lookSinceSQL = `
-select l.pos, l.seen::text, l.every, l.lane, l.queue, l.priority, l.kind, l.first, exists (select from stint.queues q where q.queue = l.queue)
+select l.pos, l.seen::text, l.every, l.lane, l.queue, l.priority, l.kind, l.limits, l.first, exists (select from stint.queues q where q.queue = l.queue)
 from stint.look_since($1::bigint, $2::text::pg_snapshot) l`
 
 // LookSince implements [store.Claimer]. What is new it tells by the snapshot of the
@@ -65,19 +66,19 @@ func (s *Store) LookSince(ctx context.Context, since store.Mark) (store.Appended
 	}
 	_, err := collect(ctx, s.work(), "look for new work", s.sql.lookSince, args, func(row pgx.CollectableRow) (none struct{}, err error) {
 		var (
-			pos, lane, first  *int64
-			seen, queue, kind *string
-			every             *bool
-			priority          *int16
-			paused            bool
+			pos, lane, first          *int64
+			seen, queue, kind, limits *string
+			every                     *bool
+			priority                  *int16
+			paused                    bool
 		)
-		err = row.Scan(&pos, &seen, &every, &lane, &queue, &priority, &kind, &first, &paused)
+		err = row.Scan(&pos, &seen, &every, &lane, &queue, &priority, &kind, &limits, &first, &paused)
 		switch {
 		case err != nil:
 		case lane == nil: // the first row
 			a.Until, a.All = store.Mark{Pos: store.Position(*pos), Seen: *seen, Set: true}, *every
 		default:
-			a.Heads = append(a.Heads, store.LaneHead{Lane: store.LaneID(*lane), Queue: *queue, Priority: int(*priority), Kind: *kind, First: store.Position(*first), Paused: paused})
+			a.Heads = append(a.Heads, store.LaneHead{Lane: store.LaneID(*lane), Queue: *queue, Priority: int(*priority), Kind: *kind, Limits: deref(limits), First: store.Position(*first), Paused: paused})
 		}
 		return none, err
 	})

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/store"
 )
 
 // copyFrom is from how many jobs on a batch goes to the server by COPY. That takes
@@ -44,7 +43,7 @@ func copyable(tx stint.Tx, jobs []stint.NewJob) bool {
 }
 
 // enqueueCopied stores jobs that are copyable.
-func (s *Store) enqueueCopied(ctx context.Context, tx stint.Tx, jobs []stint.NewJob, known dictionary, ring bool) ([]stint.Receipt, error) {
+func (s *Store) enqueueCopied(ctx context.Context, tx stint.Tx, jobs []stint.NewJob, limits []string, known dictionary, ring bool) ([]stint.Receipt, error) {
 	var q interface {
 		QueryRow(context.Context, string, ...any) pgx.Row
 		Conn() *pgx.Conn
@@ -62,7 +61,7 @@ func (s *Store) enqueueCopied(ctx context.Context, tx stint.Tx, jobs []stint.New
 	if err := checkSpoken(q.Conn()); err != nil {
 		return nil, err
 	}
-	c := copyBatch{jobs: jobs, known: known}
+	c := copyBatch{jobs: jobs, limits: limits, known: known, lanes: lanes{}}
 	ids, there := make([]int64, 0, len(jobs)), []int64(nil)
 	err := q.QueryRow(ctx, s.sql.reserve, len(jobs), known.ids, ring).Scan(&ids, &c.created, &there, nil)
 	if err != nil {
@@ -87,13 +86,14 @@ func (s *Store) enqueueCopied(ctx context.Context, tx stint.Tx, jobs []stint.New
 // copied is a batch on its way through COPY.
 type copyBatch struct {
 	jobs    []stint.NewJob
+	limits  []string // nil if no job has any
 	known   dictionary
 	ids     []int64
 	created time.Time
 	there   []int64 // the policies that the database has
 
 	columns []copyColumn
-	lanes   map[laneKey]int64
+	lanes   lanes
 }
 
 // copyColumn appends one column of a job, with its length before it. Needed tells
@@ -106,7 +106,9 @@ type copyColumn struct {
 
 var copyColumns = []copyColumn{
 	{"pos", nil, func(b []byte, c *copyBatch, _ *stint.NewJob, i int) []byte { return putInt8(b, c.ids[i]) }},
-	{"lane", nil, func(b []byte, c *copyBatch, j *stint.NewJob, _ int) []byte { return putInt8(b, c.lane(j)) }},
+	{"lane", nil, func(b []byte, c *copyBatch, j *stint.NewJob, i int) []byte {
+		return putInt8(b, c.lanes.of(c.limits, j, i))
+	}},
 	// Volatile defaults would have the server insert row by row.
 	{"created", nil, func(b []byte, c *copyBatch, _ *stint.NewJob, _ int) []byte {
 		return putInt8(b, c.created.UnixMicro()-epoch)
@@ -134,6 +136,9 @@ var copyColumns = []copyColumn{
 	}},
 	{"correlation", func(_ *copyBatch, j *stint.NewJob) bool { return j.Correlation != "" },
 		textOf(func(j *stint.NewJob) string { return j.Correlation })},
+	{"limits", func(_ *copyBatch, j *stint.NewJob) bool { return len(j.Limits) > 0 }, func(b []byte, c *copyBatch, _ *stint.NewJob, i int) []byte {
+		return putText(b, c.limits[i])
+	}},
 }
 
 func textOf(of func(j *stint.NewJob) string) func([]byte, *copyBatch, *stint.NewJob, int) []byte {
@@ -162,20 +167,6 @@ func (c *copyBatch) hasPolicy(j *stint.NewJob) bool {
 func (c *copyBatch) lacksPolicy(j *stint.NewJob) bool {
 	place := c.known.place(j.Retry)
 	return place > 0 && !slices.Contains(c.there, c.known.ids[place-1])
-}
-
-// lane is where a job goes.
-func (c *copyBatch) lane(j *stint.NewJob) int64 {
-	key := laneKey{j.Queue, j.Priority}
-	id, ok := c.lanes[key]
-	if !ok {
-		if c.lanes == nil {
-			c.lanes = map[laneKey]int64{}
-		}
-		id = int64(store.LaneOf(j.Queue, j.Priority, store.PartNormal, "").ID)
-		c.lanes[key] = id
-	}
-	return id
 }
 
 // rows are all jobs in PostgreSQL's binary format of COPY.

@@ -35,13 +35,13 @@ returning pos, case when $12::boolean then pg_notify('stint', 'work ' || pg_curr
 // for each call.
 const enqueueSQL = `
 with ` + dictSQL + `
-insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, max_losses, correlation)
-select j.lane, j.queue, j.priority, j.kind, j.args::jsonb, d.ids[j.policy], d.bodies[j.policy], j.timeout, j.urn, j.source, j.metadata::jsonb, j.max_losses, j.correlation
+insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, max_losses, correlation, limits)
+select j.lane, j.queue, j.priority, j.kind, j.args::jsonb, d.ids[j.policy], d.bodies[j.policy], j.timeout, j.urn, j.source, j.metadata::jsonb, j.max_losses, j.correlation, j.limits
 from dict d, unnest($3::bigint[], $4::text[], $5::smallint[], $6::text[], $7::text[], $8::integer[],
-            $9::bigint[], $10::text[], $11::text[], $12::text[], $13::smallint[], $14::text[])
-  with ordinality as j(lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, max_losses, correlation, i)
+            $9::bigint[], $10::text[], $11::text[], $12::text[], $13::smallint[], $14::text[], $15::text[])
+  with ordinality as j(lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, max_losses, correlation, limits, i)
 order by j.i
-returning pos, case when $15::boolean then (select pg_notify('stint', 'work ' || pg_current_xact_id())) is null end`
+returning pos, case when $16::boolean then (select pg_notify('stint', 'work ' || pg_current_xact_id())) is null end`
 
 // dictSQL reads which of the batch's policies the database has, as this
 // statement sees it. Of the others the whole text goes with the jobs.
@@ -68,7 +68,7 @@ select id from job order by i`
 const keyedSQL = `
 with ` + dictSQL + `, draft as materialized (
   select ` + draftSQL + `, case when j.key is not null then stint.fingerprint(j.kind, j.args::jsonb) end as fingerprint
-  from dict d, unnest(` + columnsSQL + `, $20::text[]) with ordinality as j(` + columnNames + `, key, i), (select clock_timestamp() as now) c
+  from dict d, unnest(` + columnsSQL + `, $21::text[]) with ordinality as j(` + columnNames + `, key, i), (select clock_timestamp() as now) c
   order by j.i
 ), ` + takeKeysSQL + `, job as materialized (
   select d.* from draft d left join taken t using (key)
@@ -82,7 +82,7 @@ from draft d left join taken t using (key) order by d.i`
 var uniqueSQL = `
 with ` + dictSQL + `, draft as materialized (
   select ` + draftColumnsSQL + ` as wanted, case when j.key is not null then stint.fingerprint(j.kind, j.args::jsonb) end as fingerprint
-  from dict d, unnest(` + columnsSQL + `, $20::text[], $21::text[]) with ordinality as j(` + columnNames + `, key, uniqueness, i), (select clock_timestamp() as now) c
+  from dict d, unnest(` + columnsSQL + `, $21::text[], $22::text[]) with ordinality as j(` + columnNames + `, key, uniqueness, i), (select clock_timestamp() as now) c
   order by j.i
 ), ` + takeKeysSQL + `, alone as materialized (
   select t.* from (
@@ -90,7 +90,7 @@ with ` + dictSQL + `, draft as materialized (
            array_agg(key order by i) as keys, array_agg(id order by i) as ids
     from draft d left join taken t using (key)
     where uniqueness is not null and coalesce(t.job = d.id, true) and not exists (select from taken where not same)) u,
-    stint.take_unique(u.specs, u.kinds, u.args, u.keys, u.ids, $22::boolean) as t
+    stint.take_unique(u.specs, u.kinds, u.args, u.keys, u.ids, $23::boolean) as t
 ), job as materialized (
   select d.*, case when u.old is not null and d.uniqueness ~ ',replace-keep-time$' then nullif(greatest(u.due, d.created), d.created) else d.wanted end as due
   from draft d left join taken t using (key) left join alone u on u.id = d.id
@@ -101,11 +101,11 @@ select coalesce(u.job, t.job, d.id), coalesce(u.job, t.job, d.id) <> d.id, coale
        case when u.id = d.id then coalesce(u.old, 0) else 0 end
 from draft d left join taken t using (key) left join alone u on u.id = coalesce(t.job, d.id) order by d.i`
 
-const columnNames = `lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, max_losses, correlation, at, delay, tags, start_by, start_within`
+const columnNames = `lane, queue, priority, kind, args, policy, timeout, urn, source, metadata, max_losses, correlation, limits, at, delay, tags, start_by, start_within`
 
 const columnsSQL = `$3::bigint[], $4::text[], $5::smallint[], $6::text[], $7::text[], $8::integer[],
-    $9::bigint[], $10::text[], $11::text[], $12::text[], $13::smallint[], $14::text[], $15::timestamptz[], $16::bigint[], $17::text[],
-    $18::timestamptz[], $19::bigint[]`
+    $9::bigint[], $10::text[], $11::text[], $12::text[], $13::smallint[], $14::text[], $15::text[], $16::timestamptz[], $17::bigint[], $18::text[],
+    $19::timestamptz[], $20::bigint[]`
 
 // takeKeysSQL takes the idempotency keys of a draft.
 const takeKeysSQL = `taken as materialized (
@@ -121,20 +121,20 @@ const draftColumnsSQL = `j.*, d.ids[j.policy] as known, d.bodies[j.policy] as re
 
 // storeSQL stores the rows of job.
 const storeSQL = `body as (
-  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation, start_by)
+  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation, limits, start_by)
   select id, created, case when due is null then lane else -1 end, queue, priority, kind, args::jsonb, due, known, retry,
-         timeout, tags::text[], urn, source, metadata::jsonb, max_losses, correlation,
+         timeout, tags::text[], urn, source, metadata::jsonb, max_losses, correlation, limits,
          case when start_by is not null then stint.start_by(start_by, due) else coalesce(due, created) + start_within * interval '1 microsecond' end
   from job order by i
 ), wait as (
-  insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
-  select id, due, id, 'scheduled', 1, priority, queue, kind from job where due is not null
+  insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind, limits)
+  select id, due, id, 'scheduled', 1, priority, queue, kind, limits from job where due is not null
 ), label as (
   insert into stint.job_tags (tag, job) select unnest(tags::text[]), id from job
 )`
 
 // storeUniqueSQL is the same with what is said of uniqueness.
-var storeUniqueSQL = strings.NewReplacer("correlation, start_by)", "correlation, start_by, uniqueness)",
+var storeUniqueSQL = strings.NewReplacer("limits, start_by)", "limits, start_by, uniqueness)",
 	"interval '1 microsecond' end\n", "interval '1 microsecond' end, uniqueness\n").Replace(storeSQL)
 
 // notifySQL wakes all loops of all engines, notifyWorkSQL the claim stages of a few (see newsOf).
@@ -152,6 +152,10 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 	if err != nil {
 		return nil, fmt.Errorf("store retry policies: %w", err)
 	}
+	limits, err := limitsOf(jobs)
+	if err != nil {
+		return nil, fmt.Errorf("enqueue %d jobs: %w", len(jobs), err)
+	}
 	large := copyable(tx, jobs)
 	ring := !tx.Quiet
 	if ring && tx.Handle == nil {
@@ -161,14 +165,14 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 		defer s.notifier.end(ring, slices.ContainsFunc(jobs, scheduled))
 	}
 	if large {
-		receipts, err := s.enqueueCopied(ctx, tx, jobs, known, ring)
+		receipts, err := s.enqueueCopied(ctx, tx, jobs, limits, known, ring)
 		if err != nil {
 			return nil, fmt.Errorf("enqueue %d jobs: %w", len(jobs), err)
 		}
 		return receipts, nil
 	}
 	a := answer{jobs: jobs, receipts: make([]stint.Receipt, 0, len(jobs))}
-	stmts, columns := s.enqueueStatements(jobs, known, ring)
+	stmts, columns := s.enqueueStatements(jobs, limits, known, ring)
 	if columns == uniqueColumns {
 		stmts[0].args = append(stmts[0].args, tx.Handle == nil)
 		if !ring && !tx.Quiet && slices.ContainsFunc(jobs, cancelsOld) {
@@ -258,15 +262,15 @@ func (a *answer) scanKeyed(row func(...any) error) error {
 
 // enqueueStatements are what enqueues jobs and rings if asked. The first
 // answers for each job, in so many columns.
-func (s *Store) enqueueStatements(jobs []stint.NewJob, known dictionary, ring bool) (stmts []statement, columns int) {
-	if len(jobs) == 1 && plain(&jobs[0]) {
+func (s *Store) enqueueStatements(jobs []stint.NewJob, limits []string, known dictionary, ring bool) (stmts []statement, columns int) {
+	if len(jobs) == 1 && limits == nil && plain(&jobs[0]) {
 		args := oneArgs(jobs[0], ring)
 		if known.ids == nil {
 			return []statement{{s.sql.one, args}}, 2
 		}
 		return []statement{{s.sql.oneOfPolicy, append(args, known.ids[0], known.bodies[0])}}, 2
 	}
-	text, args := s.enqueueArgs(jobs, known)
+	text, args := s.enqueueArgs(jobs, limits, known)
 	if text == s.sql.enqueue {
 		return []statement{{text, append(args, ring)}}, 2
 	}
@@ -291,6 +295,22 @@ func scheduled(j stint.NewJob) bool { return j.Delay > 0 || !j.RunAt.IsZero() }
 
 // cancelsOld tells whether a job may cancel one that runs.
 func cancelsOld(j stint.NewJob) bool { return strings.HasSuffix(j.Unique, ","+string(stint.CancelOld)) }
+
+// limitsOf are the limits of jobs, as entries keep them; nil if no job has any.
+func limitsOf(jobs []stint.NewJob) (limits []string, err error) {
+	for i := range jobs {
+		if len(jobs[i].Limits) == 0 {
+			continue
+		}
+		if limits == nil {
+			limits = make([]string, len(jobs))
+		}
+		if limits[i], err = jobs[i].LimitKeys(); err != nil {
+			return nil, err
+		}
+	}
+	return limits, nil
+}
 
 // plain tells whether a job is its own entry and nothing else.
 func plain(j *stint.NewJob) bool {
@@ -320,8 +340,8 @@ func orNull(text string) any {
 }
 
 // enqueueArgs chooses the statement that stores jobs, with what it takes.
-func (s *Store) enqueueArgs(jobs []stint.NewJob, known dictionary) (string, []any) {
-	c := columnsOf(jobs, known)
+func (s *Store) enqueueArgs(jobs []stint.NewJob, limits []string, known dictionary) (string, []any) {
+	c := columnsOf(jobs, limits, known)
 	switch {
 	case c.unique.column != nil:
 		return s.sql.unique, append(c.all(known), c.keys.column, c.unique.column)
@@ -342,22 +362,20 @@ type batchColumns struct {
 	timeout, delay, startWithin                    sparse[int64]
 	losses                                         sparse[int16]
 	urn, source, metadata, correlation, tags, keys sparse[string]
-	unique                                         sparse[string]
+	unique, limits                                 sparse[string]
 	at, startBy                                    sparse[time.Time]
 }
 
-func columnsOf(jobs []stint.NewJob, known dictionary) *batchColumns {
+func columnsOf(jobs []stint.NewJob, limits []string, known dictionary) *batchColumns {
 	n := len(jobs)
 	c := &batchColumns{lane: make([]int64, n), queue: make([]string, n), priority: make([]int16, n), kind: make([]string, n), args: make([]string, n)}
-	lanes := map[laneKey]int64{}
+	lanes := lanes{}
 	for i, j := range jobs {
-		key := laneKey{j.Queue, j.Priority}
-		id, ok := lanes[key]
-		if !ok {
-			id = int64(store.LaneOf(j.Queue, j.Priority, store.PartNormal, "").ID)
-			lanes[key] = id
+		if limits != nil {
+			c.limits.setText(n, i, limits[i])
 		}
-		c.lane[i], c.queue[i], c.priority[i], c.kind[i], c.args[i] = id, j.Queue, int16(j.Priority), j.Kind, string(j.Args)
+		c.lane[i] = lanes.of(limits, &j, i)
+		c.queue[i], c.priority[i], c.kind[i], c.args[i] = j.Queue, int16(j.Priority), j.Kind, string(j.Args)
 		if place := known.place(j.Retry); place > 0 {
 			c.policy.set(n, i, place)
 		}
@@ -395,7 +413,7 @@ func columnsOf(jobs []stint.NewJob, known dictionary) *batchColumns {
 // always are the columns of enqueueSQL.
 func (c *batchColumns) always(known dictionary) []any {
 	return []any{known.ids, known.bodies, c.lane, c.queue, c.priority, c.kind, c.args, c.policy.column,
-		c.timeout.column, c.urn.column, c.source.column, c.metadata.column, c.losses.column, c.correlation.column}
+		c.timeout.column, c.urn.column, c.source.column, c.metadata.column, c.losses.column, c.correlation.column, c.limits.column}
 }
 
 // all are the columns of dictSQL and columnsSQL.
@@ -403,9 +421,27 @@ func (c *batchColumns) all(known dictionary) []any {
 	return append(c.always(known), c.at.column, c.delay.column, c.tags.column, c.startBy.column, c.startWithin.column)
 }
 
+// lanes are those of a batch, each computed once.
+type lanes map[laneKey]int64
+
 type laneKey struct {
 	queue    string
 	priority int
+	limits   string
+}
+
+// of is the lane of the job at a place of the batch, of whose jobs the limits are nil if none has any.
+func (l lanes) of(limits []string, j *stint.NewJob, i int) int64 {
+	key := laneKey{queue: j.Queue, priority: j.Priority}
+	if limits != nil {
+		key.limits = limits[i]
+	}
+	id, ok := l[key]
+	if !ok {
+		id = int64(store.LimitedLane(j.Queue, j.Priority, store.PartNormal, "", key.limits).ID)
+		l[key] = id
+	}
+	return id
 }
 
 // sparse is a column that stays nil until a value is set.

@@ -65,7 +65,7 @@ func (r *entryReader) compact() {
 // entryColumns are the columns of stint.fetch. Statements that are prepared
 // name them, so that one which a later schema adds does not end them.
 const entryColumns = `pos, job, queue, priority, kind, attempt, losses, suspect, ready, created, due, timeout, policy,
-  retry, args, metadata, tags, urn, source, correlation, max_losses, start_by, recovered, schedule, nth, occurrence, cancelled`
+  retry, args, metadata, tags, urn, source, correlation, max_losses, start_by, recovered, schedule, nth, occurrence, limits, cancelled`
 
 // row reads one of these.
 func (r *entryReader) row(v [][]byte) {
@@ -120,6 +120,11 @@ func (r *entryReader) row(v [][]byte) {
 	}
 	e.StartBy = timeOf(next())
 	e.Origin = stint.Origin{Recovered: stint.ID(int64of(next())), Schedule: string(next()), Nth: int64of(next()), Occurrence: timeOf(next())}
+	if limits := next(); last != nil && string(limits) == last.Limits {
+		e.Limits = last.Limits
+	} else {
+		e.Limits = string(limits)
+	}
 	cancelled := next()
 	e.Cancelled = len(cancelled) == 1 && cancelled[0] == 1
 }

@@ -25,7 +25,7 @@ func TestJobsThatMayBeginAtAnyTimePayNothingForIt(t *testing.T) {
 		{[]stint.NewJob{job(stint.StartWithin(time.Hour))}, true},
 		{[]stint.NewJob{job(), job(stint.StartBy(time.Now()))}, true},
 	} {
-		stmts, _ := s.enqueueStatements(c.jobs, dictionary{}, false)
+		stmts, _ := s.enqueueStatements(c.jobs, nil, dictionary{}, false)
 		if bound := strings.Contains(stmts[0].text, "start_by"); len(stmts) != 1 || bound != c.bound {
 			t.Errorf("%+v are enqueued by %d statements, the first\n%s", c.jobs, len(stmts), stmts[0].text)
 		}

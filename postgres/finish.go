@@ -209,7 +209,7 @@ func successors(of []*store.Completion) []param {
 	return []param{
 		int8array(each(of, func(x *store.Completion) store.Position { return x.Pos })),
 		int8array(each(of, func(x *store.Completion) store.LaneID {
-			return store.LaneOf(x.Next.Queue, x.Next.Priority, x.Next.Part, x.Next.Kind).ID
+			return store.LimitedLane(x.Next.Queue, x.Next.Priority, x.Next.Part, x.Next.Kind, x.Next.Limits).ID
 		})),
 		int8array(each(of, func(x *store.Completion) int64 { return x.Next.Delay.Microseconds() - age(now, x.Ended) })),
 		textarray(each(of, func(x *store.Completion) *string {

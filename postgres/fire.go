@@ -96,7 +96,7 @@ with ` + dictSQL + `, clock as materialized (
          not s.overlap and exists (select from stint.entries e where e.pos = s.last_job)
            and not exists (select from stint.executions x where x.pos = s.last_job and x.job is null and x.final)
            and not exists (select from stint.executions x where x.job = s.last_job and x.final) as busy
-  from unnest($20::text[], $21::bigint[], $22::timestamptz[], $23::timestamptz[], $24::boolean[], $25::bigint[], $26::bigint[], $27::bigint[])
+  from unnest($21::text[], $22::bigint[], $23::timestamptz[], $24::timestamptz[], $25::boolean[], $26::bigint[], $27::bigint[], $28::bigint[])
     as p(schedule, revision, after, next, ended, passed, skipped, runs)
   join stint.schedules s on s.name = p.schedule and s.revision = p.revision
   order by s.name
@@ -104,14 +104,14 @@ with ` + dictSQL + `, clock as materialized (
 ), job as materialized (
   select j.*, d.ids[j.policy] as known, d.bodies[j.policy] as retry, nextval('stint.positions') as id, clock.now as created,
          m.fired + row_number() over (partition by j.schedule order by j.i) as nth
-  from dict d, clock, unnest(` + columnsSQL + `, $28::text[], $29::timestamptz[]) with ordinality as j(` + columnNames + `, schedule, occurrence, i)
+  from dict d, clock, unnest(` + columnsSQL + `, $29::text[], $30::timestamptz[]) with ordinality as j(` + columnNames + `, schedule, occurrence, i)
   join mine m on m.name = j.schedule and not m.busy
   order by j.i
 ), made as (
   insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata,
-    max_losses, correlation, start_by, schedule, nth, occurrence)
+    max_losses, correlation, limits, start_by, schedule, nth, occurrence)
   select id, created, lane, queue, priority, kind, args::jsonb, occurrence, known, retry, timeout, tags::text[], urn, source, metadata::jsonb,
-    max_losses, correlation, coalesce(occurrence, created) + start_within * interval '1 microsecond', schedule, nth, occurrence
+    max_losses, correlation, limits, coalesce(occurrence, created) + start_within * interval '1 microsecond', schedule, nth, occurrence
   from job order by i
   on conflict (schedule, occurrence) where schedule is not null do nothing
   returning pos, schedule, occurrence
@@ -125,7 +125,7 @@ with ` + dictSQL + `, clock as materialized (
     from clock, mine m left join (select schedule, count(*) as n, max(pos) as last, max(occurrence) as occurrence from made group by 1) b on b.schedule = m.name
     where s.name = m.name
 )
-select m.name, m.busy, b.pos, b.occurrence, case when b.pos is not null and $30::boolean then pg_notify('stint', 'work ' || pg_current_xact_id()) is null end
+select m.name, m.busy, b.pos, b.occurrence, case when b.pos is not null and $31::boolean then pg_notify('stint', 'work ' || pg_current_xact_id()) is null end
 from mine m left join made b on b.schedule = m.name order by b.pos`
 
 // FireSchedules implements [store.Scheduler]. When nothing is due it reads a row, else
@@ -175,6 +175,10 @@ func (s *Store) move(ctx context.Context, turn store.FireBatch, skips bool) (mov
 			runs[i] = int64(len(p.Occurrences))
 		}
 	}
+	limits, err := limitsOf(news)
+	if err != nil {
+		return 0, nil, nil, err
+	}
 	known, err := s.storePolicies(ctx, stint.Tx{}, news)
 	if err != nil {
 		return 0, nil, nil, fmt.Errorf("store retry policies: %w", err)
@@ -185,7 +189,7 @@ func (s *Store) move(ctx context.Context, turn store.FireBatch, skips bool) (mov
 		defer s.notifier.end(ring, false)
 	}
 	schedules, occurrences := turn.Columns()
-	args := append(columnsOf(news, known).all(known), name, revision, after, next, ended, passed, skipped, runs, schedules, occurrences, ring)
+	args := append(columnsOf(news, limits, known).all(known), name, revision, after, next, ended, passed, skipped, runs, schedules, occurrences, ring)
 	seen := map[string]bool{}
 	err = runCommitted(ctx, s.work(), []statement{{s.sql.fire, args}}, func(row func(...any) error) error {
 		var (

@@ -149,7 +149,7 @@ func TestJobsWithoutKeysPayNothingForThem(t *testing.T) {
 		{[]stint.NewJob{job(stint.IdempotencyKey("a"))}, true},
 		{[]stint.NewJob{job(), job(stint.IdempotencyKey("a"))}, true},
 	} {
-		stmts, columns := s.enqueueStatements(c.jobs, dictionary{}, false)
+		stmts, columns := s.enqueueStatements(c.jobs, nil, dictionary{}, false)
 		if keyed := strings.Contains(stmts[0].text, "take_keys"); len(stmts) != 1 || keyed != c.keyed || (columns == keyedColumns) != c.keyed {
 			t.Errorf("%+v are enqueued by %d statements, the first\n%s", c.jobs, len(stmts), stmts[0].text)
 		}

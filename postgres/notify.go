@@ -118,7 +118,14 @@ const passOnSQL = `select pg_notify('stint', 'work') where exists (select from s
 
 // newsOf reads what a notification says. An enqueue of jobs that are ready sends the number of its
 // transaction: so many enqueues in one transaction are one notification.
+//
+// One that is about permits says of which engine, 0 for all, and of which gate.
 func newsOf(payload string) store.News {
+	if about, ok := strings.CutPrefix(payload, "permits "); ok {
+		engine, gate, _ := strings.Cut(about, " ")
+		n, _ := strconv.ParseInt(engine, 10, 64)
+		return store.News{Permits: gate, Engine: store.EngineID(n)}
+	}
 	lot, ready := strings.CutPrefix(payload, "work")
 	n, _ := strconv.ParseUint(strings.TrimSpace(lot), 10, 64)
 	return store.News{Ready: ready, Lot: n}

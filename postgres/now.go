@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
 
@@ -62,6 +63,9 @@ returning n, positions`
 // of two transactions, of which the second makes the first durable and reads
 // what it took.
 func (s *Store) EnqueueClaimed(ctx context.Context, job stint.NewJob, req store.ClaimRequest) (store.Claim, error) {
+	if len(job.Limits) > 0 {
+		return store.Claim{}, valid.Invalid("limits", "a job that runs in the caller's process cannot wait for limits")
+	}
 	known, err := s.storePolicies(ctx, stint.Tx{}, []stint.NewJob{job})
 	if err != nil {
 		return store.Claim{}, fmt.Errorf("store a retry policy: %w", err)

@@ -77,8 +77,8 @@ begin
   -- which an entry belongs to another job, refers to another's contents, or
   -- counts as an attempt; and of what is stored it reads the position alone.
   grant insert (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source,
-                metadata, max_losses, correlation, start_by, uniqueness), select (pos) on stint.entries to stint_producer;
-  grant insert (job, due, body, why, attempt, priority, queue, kind) on stint.waiting to stint_producer;
+                metadata, max_losses, correlation, start_by, uniqueness, limits), select (pos) on stint.entries to stint_producer;
+  grant insert (job, due, body, why, attempt, priority, queue, kind, limits) on stint.waiting to stint_producer;
   grant insert on stint.job_tags to stint_producer;
   grant select, insert on stint.policies to stint_producer;
   grant select on stint.meta, stint.kinds to stint_producer;

@@ -59,18 +59,26 @@ func (s *Store) Join(ctx context.Context, e store.EngineInfo, kinds []stint.Kind
 			}
 			// Written only when it changed: engines of many machines join at once.
 			batch.Queue(s.sql.in(`
-				insert into stint.kinds as k (kind, queue, priority, timeout, tags, retry, max_losses, start_within, uniqueness)
-				values ($1, $2, $3, $4, coalesce($5::text[], '{}'), $6, $7, $8, $9)
+				insert into stint.kinds as k (kind, queue, priority, timeout, tags, retry, max_losses, start_within, uniqueness, limits)
+				values ($1, $2, $3, $4, coalesce($5::text[], '{}'), $6, $7, $8, $9, $10)
 				on conflict (kind) do update
 				set queue = excluded.queue, priority = excluded.priority, timeout = excluded.timeout,
 				    tags = excluded.tags, retry = excluded.retry, max_losses = excluded.max_losses,
-				    start_within = excluded.start_within, uniqueness = excluded.uniqueness, declared = excluded.declared
-				where (k.queue, k.priority, k.timeout, k.tags, k.retry, k.max_losses, k.start_within, k.uniqueness)
-				   is distinct from (excluded.queue, excluded.priority, excluded.timeout, excluded.tags, excluded.retry, excluded.max_losses, excluded.start_within, excluded.uniqueness)`),
-				k.Name, cmp.Or(k.Queue, stint.DefaultQueue), k.Priority, millis(k.Timeout), k.Tags, policy, k.MaxLosses, millis(k.StartWithin), orNull(k.Unique))
+				    start_within = excluded.start_within, uniqueness = excluded.uniqueness, limits = excluded.limits, declared = excluded.declared
+				where (k.queue, k.priority, k.timeout, k.tags, k.retry, k.max_losses, k.start_within, k.uniqueness, k.limits)
+				   is distinct from (excluded.queue, excluded.priority, excluded.timeout, excluded.tags, excluded.retry, excluded.max_losses, excluded.start_within, excluded.uniqueness, excluded.limits)`),
+				k.Name, cmp.Or(k.Queue, stint.DefaultQueue), k.Priority, millis(k.Timeout), k.Tags, policy, k.MaxLosses, millis(k.StartWithin), orNull(k.Unique), noneNull(k.Limits))
 		}
 		return cmp.Or(tx.SendBatch(ctx, batch).Close(), s.tooNew(info))
 	})
+}
+
+// noneNull keeps a list that has nothing from being stored as an empty one.
+func noneNull[V any](list []V) []V {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }
 
 // millis is a duration as the schema keeps it: null for none.
@@ -143,6 +151,9 @@ update stint.beats b set timeline = substr(pg_walfile_name(pg_current_wal_lsn())
 where b.token = $1 and b.number >= $2
   and cardinality($3::bigint[]) = (select count(*) from stint.executions x where x.pos = any ($3) and x.engine = $1)
   and not exists (
+    select from unnest($7::text[], $8::bigint[]) as put(gate, n)
+    where not exists (select from stint.permits p where p.gate = put.gate and p.n = put.n and p.engine = $1))
+  and not exists (
     select from unnest($4::bigint[], $5::bigint[], $6::bigint[]) as made(lane, n, nonce)
     where not exists (select from stint.claims c where c.lane = made.lane and c.n = made.n and c.nonce = made.nonce))
 returning true`
@@ -153,7 +164,11 @@ var _ store.ServerMover = (*Store)(nil)
 func (s *Store) Move(ctx context.Context, engine store.EngineID, proof store.Proof) (err error) {
 	defer wrap(&err, "go on at another server")
 	lane, n, nonce := claimKeys(proof.Claims)
-	err = s.mark(ctx, moveSQL, engine, proof.Beat, notNil(proof.Recorded), lane, n, nonce)
+	gates, states := make([]string, len(proof.Permits)), make([]int64, len(proof.Permits))
+	for i, p := range proof.Permits {
+		gates[i], states[i] = p.Gate, p.N
+	}
+	err = s.mark(ctx, moveSQL, engine, proof.Beat, notNil(proof.Recorded), lane, n, nonce, gates, states)
 	if errors.Is(err, store.ErrBuried) {
 		s.Release(engine)
 	}

@@ -27,6 +27,7 @@ type statements struct {
 	promote                          string
 	due, fire                        string
 	nowFence, nowLock, nowKey, now   string
+	gates, putPermits                string
 }
 
 func (q *statements) load(schema string) {
@@ -38,6 +39,7 @@ func (q *statements) load(schema string) {
 		lookSinceSQL: &q.lookSince, claimLanesSQL: &q.claimLanes, takenOfLanesSQL: &q.takenOfLanes,
 		finishSQL: &q.finish, recordSQL: &q.record, promoteSQL: &q.promote, dueSQL: &q.due, fireSQL: &q.fire,
 		nowFenceSQL: &q.nowFence, nowLockSQL: &q.nowLock, nowKeySQL: &q.nowKey, nowSQL: &q.now,
+		gatesSQL: &q.gates, putPermitsSQL: &q.putPermits,
 	} {
 		*into = q.in(text)
 	}

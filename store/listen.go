@@ -21,7 +21,8 @@ type News struct {
 	Lot   uint64 // not zero: enough for a few engines, who are drawn by this number
 
 	// Permits is about permits of one gate, or of all gates of the limit that it names. With an Engine,
-	// it is about what this one waits for.
+	// it is about what this one waits for. It is about nothing else then, and Ready is not set: no job
+	// became ready, and no wait shorter.
 	Permits string
 	Engine  EngineID
 }

@@ -94,7 +94,7 @@ type Proof struct {
 	Beat     int64      // the number of the last beat
 	Claims   []ClaimRef // since that was sent
 	Recorded []Position // outcomes, of each transaction at least one
-	Permits  []GateRef  // of each gate the last state that the engine wrote
+	Permits  []GateRef  // of each gate that it holds permits of, the last state that it wrote
 }
 
 // SessionTerminator is a store whose sessions can keep an engine from being buried, and

@@ -57,7 +57,7 @@ create domain stint.faulty     as boolean  check (value);
 -- it is moved there.
 create table stint.entries (
   pos      bigint      not null default nextval('stint.positions'), -- where it stands in the log; of a job's first entry, the job's id
-  lane     bigint      not null, -- of its queue and priority, or -1
+  lane     bigint      not null, -- of its queue, priority and limits, or -1
   xid      xid8        not null default pg_current_xact_id(), -- of the top-level transaction: claims proceed in its order
   created  timestamptz not null default clock_timestamp(), -- when it was appended
   job      bigint,               -- null when pos is the job's id
@@ -86,6 +86,7 @@ create table stint.entries (
   schedule text,                 -- the schedule that made it, null for none
   nth      bigint,               -- its number among the jobs of that, from 1
   occurrence timestamptz,        -- what it was made of; null for one that was run out of turn
+  limits   text,                 -- the limits that it waits for, with their keys, sorted, one on each line; null for none
   primary key (pos)
 );
 
@@ -211,6 +212,7 @@ create table stint.waiting (
   suspect  smallint    not null default 0, -- as in entries
   queue    text        not null, -- as in entries
   kind     text        not null, -- as in entries
+  limits   text,                 -- as in entries
   check ((due is null) = (undecided is not null)),
   check (undecided is null or why = 'retrying')
 );
@@ -306,6 +308,7 @@ create table stint.kinds (
   retry    jsonb, -- its policy; null for the default
   max_losses smallint check (max_losses >= 0), -- null for the default
   uniqueness text, -- which jobs its jobs may not stand beside; null for any
+  limits   text[], -- the limits that its jobs wait for, as declared; null for none
   declared timestamptz not null default clock_timestamp() -- when it was declared so
 );
 

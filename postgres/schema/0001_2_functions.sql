@@ -6,15 +6,17 @@
 -- ST are stint's own: ST001 wrong isolation, ST002 buried, ST003 a claim is
 -- gone, ST004 a claim after other writes, ST020 a lease is not held.
 
--- The lane of a queue, priority and part. The program computes the same.
-create function stint.lane(queue text, priority integer, part text, kind text default '')
-returns bigint language sql immutable strict parallel safe
+-- The lane of a queue, priority and part, and of limits if there are any. The program
+-- computes the same.
+create function stint.lane(queue text, priority integer, part text, kind text default '', limits text default null)
+returns bigint language sql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
   -- decode and no backslash: a session may read backslashes in its own way
   select ('x' || encode(substr(sha256(
       convert_to(queue, 'UTF8') || decode('00', 'hex') || convert_to(priority::text, 'UTF8') || decode('00', 'hex') ||
-      convert_to(part, 'UTF8') || decode('00', 'hex') || convert_to(kind, 'UTF8') || decode('00', 'hex')), 1, 8), 'hex')
+      convert_to(part, 'UTF8') || decode('00', 'hex') || convert_to(kind, 'UTF8') || decode('00', 'hex') ||
+      case when limits is null then '' else convert_to(limits, 'UTF8') || decode('00', 'hex') end), 1, 8), 'hex')
     )::bit(64)::bigint >> 1 & 9223372036854775807
 $$;
 
@@ -81,7 +83,7 @@ $$;
 -- Whether a lane has something to claim, with its first entry's traits. No row
 -- when it has not; settle when finding that out meant stepping over much.
 create function stint.sight(p_lane bigint)
-returns table (lane bigint, queue text, priority smallint, kind text, first bigint, settle boolean)
+returns table (lane bigint, queue text, priority smallint, kind text, limits text, first bigint, settle boolean)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off
 as $$
@@ -91,13 +93,13 @@ declare
 begin
   f := stint.frontier(p_lane);
   return query
-    select e.lane, e.queue::text, e.priority::smallint, e.kind::text, e.pos, false from stint.entries e
+    select e.lane, e.queue::text, e.priority::smallint, e.kind::text, e.limits, e.pos, false from stint.entries e
     where e.lane = p_lane and (e.xid, e.pos) > (f.xid, f.pos)
     order by e.xid, e.pos limit 1;
   if found then return; end if;
   if f.pending_xid is not null then
     return query
-      select e.lane, e.queue::text, e.priority::smallint, e.kind::text, e.pos, false
+      select e.lane, e.queue::text, e.priority::smallint, e.kind::text, e.limits, e.pos, false
       from unnest(f.pending_xid, f.pending_pos) as p(xid, pos)
       cross join lateral (
         select * from stint.entries l
@@ -108,7 +110,7 @@ begin
     if found then return; end if;
   end if;
   if stint.steps() - began > 100 then
-    return query select p_lane, null::text, null::smallint, null::text, null::bigint, true;
+    return query select p_lane, null::text, null::smallint, null::text, null::text, null::bigint, true;
   end if;
 end
 $$;
@@ -120,7 +122,7 @@ $$;
 -- answers: lanes with entries that may have become visible late, and those of fifty of
 -- which some had to step over much.
 create function stint.look(p_lanes bigint[], p_foreign boolean[], p_from bigint default -1, p_upto bigint default 9223372036854775807)
-returns table (lane bigint, queue text, priority smallint, kind text, first bigint, settle boolean)
+returns table (lane bigint, queue text, priority smallint, kind text, limits text, first bigint, settle boolean)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off
 as $$
@@ -144,7 +146,7 @@ begin
         from stint.claims c where c.lane = k.upto and not k.away
         order by c.lane desc, c.n desc limit 1) f on true
       left join lateral (
-        select l.lane, l.queue, l.priority, l.kind, l.pos from stint.entries l
+        select l.lane, l.queue, l.priority, l.kind, l.limits, l.pos from stint.entries l
         where l.lane = k.upto and not k.away and (l.xid, l.pos) > (coalesce(f.xid, '0'), coalesce(f.pos, 0))
         order by l.xid, l.pos limit 1) e on true
       where g.lane is not null or e.lane is not null or f.listed is not null
@@ -163,7 +165,7 @@ begin
         r.prev := found_[cardinality(found_)];
       end loop;
       if r.lane is not null then
-        lane := r.lane; queue := r.queue; priority := r.priority; kind := r.kind; first := r.pos; settle := false;
+        lane := r.lane; queue := r.queue; priority := r.priority; kind := r.kind; limits := r.limits; first := r.pos; settle := false;
         return next;
       elsif r.listed is not null then
         return query select * from stint.sight(r.upto) s where not s.settle;
@@ -184,7 +186,7 @@ $$;
 -- positions. A lane's first entry tells its traits, as in a look. "every" says that
 -- more was appended than is read, or that there was no mark.
 create function stint.look_since(p_pos bigint, p_seen pg_snapshot)
-returns table (pos bigint, seen pg_snapshot, every boolean, lane bigint, queue text, priority smallint, kind text, first bigint)
+returns table (pos bigint, seen pg_snapshot, every boolean, lane bigint, queue text, priority smallint, kind text, limits text, first bigint)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off
 as $$
@@ -218,13 +220,13 @@ begin
       from stint.claims c where c.lane = k.lane
       order by c.lane desc, c.n desc limit 1) f on true
     left join lateral (
-      select l.lane, l.queue, l.priority, l.kind, l.pos from stint.entries l
+      select l.lane, l.queue, l.priority, l.kind, l.limits, l.pos from stint.entries l
       where l.lane = k.lane and (l.xid, l.pos) > (coalesce(f.xid, '0'), coalesce(f.pos, 0))
       order by l.xid, l.pos limit 1) e on true
     cross join lateral (
-      select e.lane, e.queue::text, e.priority::smallint, e.kind::text, e.pos where e.lane is not null
+      select e.lane, e.queue::text, e.priority::smallint, e.kind::text, e.limits, e.pos where e.lane is not null
       union all
-      select t.lane, t.queue, t.priority, t.kind, t.first from stint.sight(k.lane) t
+      select t.lane, t.queue, t.priority, t.kind, t.limits, t.first from stint.sight(k.lane) t
       where e.lane is null and f.listed is not null and not t.settle) s;
 end
 $$;
@@ -431,7 +433,7 @@ create function stint.fetch(p_at bigint[])
 returns table (pos bigint, job bigint, queue text, priority smallint, kind text, attempt integer, losses smallint,
   suspect smallint, ready timestamptz, created timestamptz, due timestamptz, timeout bigint, policy bigint,
   retry jsonb, args jsonb, metadata jsonb, tags text[], urn text, source text, correlation text, max_losses smallint,
-  start_by timestamptz, recovered bigint, schedule text, nth bigint, occurrence timestamptz, cancelled boolean)
+  start_by timestamptz, recovered bigint, schedule text, nth bigint, occurrence timestamptz, limits text, cancelled boolean)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_nestloop = off set jit = off
 as $$
@@ -454,7 +456,7 @@ begin
              coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
              coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses)::smallint,
              coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
-             coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence),
+             coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence), e.limits,
              case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end
       from (select unnest(p_at) as at) a join stint.entries e on e.pos = a.at and e.pos between low and high -- merged
       left join lateral (select * from stint.entries l where l.pos = e.body offset 0) b on true;
@@ -467,7 +469,7 @@ begin
              coalesce(b.args, e.args), coalesce(b.metadata, e.metadata), coalesce(b.tags, e.tags),
              coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses)::smallint,
              coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
-             coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence),
+             coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence), e.limits,
              case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end
       from unnest(p_at) as a(at) cross join lateral (select * from stint.entries l where l.pos = a.at offset 0) e -- probed
       left join lateral (select * from stint.entries l where l.pos = e.body offset 0) b on true;
@@ -644,17 +646,17 @@ begin
     select coalesce(array_agg(d), '{}') into done from unnest(done) as d where d <> all (lasts);
   end if;
   -- Only what was recorded now has a successor: it is written with it.
-  insert into stint.waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind, undecided, faulty)
+  insert into stint.waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind, undecided, faulty, limits)
     select coalesce(e.job, e.pos), case when s.undecided is null then clock + s.delay * interval '1 microsecond' end, coalesce(e.body, e.pos),
-           s.why, s.attempt, s.priority, s.losses, s.suspect, s.queue, s.kind, s.undecided, nullif(s.faulty, false)
+           s.why, s.attempt, s.priority, s.losses, s.suspect, s.queue, s.kind, s.undecided, nullif(s.faulty, false), e.limits
     from unnest(s_pos, s_delay, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect, s_undecided, s_faulty)
       as s(pos, delay, why, queue, priority, kind, attempt, losses, suspect, undecided, faulty)
     join stint.entries e on e.pos = s.pos
     where s.why is not null and (whole or s.pos = any (done));
   get diagnostics waits = row_count;
-  insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty)
+  insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty, limits)
     select s.lane, coalesce(e.job, e.pos), coalesce(e.body, e.pos),
-           s.attempt, s.priority, s.losses, s.suspect, s.queue, s.kind, nullif(s.faulty, false)
+           s.attempt, s.priority, s.losses, s.suspect, s.queue, s.kind, nullif(s.faulty, false), e.limits
     from unnest(s_pos, s_lane, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect, s_faulty)
       with ordinality as s(pos, lane, why, queue, priority, kind, attempt, losses, suspect, faulty, i)
     join stint.entries e on e.pos = s.pos
@@ -688,8 +690,8 @@ begin
     ), gone as (
       delete from stint.waiting w using mine where w.job = mine.job returning w.*
     )
-    insert into stint.entries as e (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty)
-    select -1, g.job, g.body, g.attempt, g.priority, g.losses, g.suspect, g.queue, g.kind, g.faulty
+    insert into stint.entries as e (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty, limits)
+    select -1, g.job, g.body, g.attempt, g.priority, g.losses, g.suspect, g.queue, g.kind, g.faulty, g.limits
     from gone g order by g.job
     returning e.job, e.pos;
 end
@@ -714,8 +716,8 @@ begin
        and not exists (select from stint.executions x where x.job = w.job or x.pos = w.job) then
       at := w.job;
     else
-      insert into stint.entries (lane, job, body, attempt, priority, losses, queue, kind, faulty)
-        values (-1, w.job, w.body, w.attempt, w.priority, w.losses, w.queue, w.kind, w.faulty) returning pos into at;
+      insert into stint.entries (lane, job, body, attempt, priority, losses, queue, kind, faulty, limits)
+        values (-1, w.job, w.body, w.attempt, w.priority, w.losses, w.queue, w.kind, w.faulty, w.limits) returning pos into at;
     end if;
     insert into stint.executions (pos, nonce, engine, started, finished, job, attempt, slot, outcome, final, reason)
       values (at, 0, 0, stint.when_cancelled(w.job, clock, 0), stint.when_cancelled(w.job, clock, 0), nullif(w.job, at), w.attempt, 0, 6, true,
@@ -1189,8 +1191,8 @@ begin
   ), gone as (
     delete from stint.waiting w using due where w.job = due.job returning w.*
   ), added as (
-    insert into stint.entries (lane, job, body, due, attempt, priority, losses, suspect, queue, kind, faulty)
-    select stint.lane(g.queue, g.priority, 'normal'), g.job, g.body, g.due, g.attempt, g.priority, g.losses, g.suspect, g.queue, g.kind, g.faulty
+    insert into stint.entries (lane, job, body, due, attempt, priority, losses, suspect, queue, kind, faulty, limits)
+    select stint.lane(g.queue, g.priority, 'normal', '', g.limits), g.job, g.body, g.due, g.attempt, g.priority, g.losses, g.suspect, g.queue, g.kind, g.faulty, g.limits
     from gone g order by g.due, g.job
     returning due
   )

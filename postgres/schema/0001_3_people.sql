@@ -52,7 +52,7 @@ select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses,
        case when j.marked is not null and j.state = 'cancelled' then null when j.again then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
        j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun,
        j.faulty and j.state not in ('completed', 'failed', 'cancelled') as faulty, j.undecided, j.recovered, j.schedule, j.nth, j.occurrence,
-       coalesce(j.correlation, j.id::text) as correlation
+       coalesce(j.correlation, j.id::text) as correlation, string_to_array(j.limits, chr(10)) as limits
 from (
   select b.pos as id, b.kind::text, b.created, b.tags, b.urn, b.source, b.correlation,
          case when w.job is not null then case when k.job is null then w.why else 'cancelled' end
@@ -73,7 +73,7 @@ from (
          case when e.pos is null then x.started else l.started end as started,
          case when e.pos is null then x.finished else l.finished end as finished,
          case when e.pos is null then x.result else l.result end as result,
-         case when e.pos is null then x.error else l.error end as error, b.recovered, b.schedule, b.nth, b.occurrence
+         case when e.pos is null then x.error else l.error end as error, b.recovered, b.schedule, b.nth, b.occurrence, b.limits
   from stint.entries b
   left join stint.waiting w on w.job = b.pos
   left join stint.cancellations k on k.job = b.pos
@@ -104,6 +104,7 @@ comment on column stint.jobs.error      is 'what went wrong in it: class, messag
 comment on column stint.jobs.pos        is 'of its newest entry in the log; null while it waits';
 comment on column stint.jobs.begun      is 'whether an engine has announced that it runs';
 comment on column stint.jobs.correlation is 'what it shares with the jobs that it comes from and that come from it';
+comment on column stint.jobs.limits     is 'the limits that it waits for, with their keys; null for none';
 comment on column stint.jobs.faulty     is 'whether it failed so often that people should look';
 
 -- One row per attempt that ended, as people read it: what engines write of it is in
@@ -251,7 +252,8 @@ $$;
 -- error (ST005). Two transactions that take the same two keys crosswise wait for
 -- each other until the server ends one with an error. Uniqueness is a text such as
 -- until-ended,by=/tenant|/id,replace, or none; the answer of a duplicate is the id of the job
--- that holds the unique key, with a notice. Engines are woken when the transaction commits; quiet leaves them
+-- that holds the unique key, with a notice. Limits are names of limits, with a key or a pointer to
+-- one if they have keys: smtp, tenant=acme, tenant by /tenant; '{}' for none. Engines are woken when the transaction commits; quiet leaves them
 -- to their next poll, for transactions that are to be prepared. A description is a
 -- line for people; the metadata keep it under that name. With the owner's
 -- rights: a role that may call only this can enqueue, and reads and changes nothing.
@@ -262,7 +264,7 @@ create function stint.enqueue(
   source text default null, metadata jsonb default null, quiet boolean default false,
   idempotency_key text default null, correlation text default null,
   start_by timestamptz default null, start_within interval default null,
-  description text default null, uniqueness text default null)
+  description text default null, uniqueness text default null, limits text[] default null)
 returns bigint language plpgsql security definer
 set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $$
@@ -283,10 +285,11 @@ declare
   first  record;
   other  record;
   is_unique text;
+  gates  text; -- the limits, as entries keep them
   -- A list of jobs reads the JSON of all of them, and readers have bounds. What is short is not deep.
   deep   constant jsonpath := 'strict $.**{200} ? (@.type() == "array" || @.type() == "object")';
 begin
-  select d.queue, d.priority, d.timeout, d.tags, d.retry, d.max_losses, d.start_within, d.uniqueness into k from stint.kinds d where d.kind = enqueue.kind;
+  select d.queue, d.priority, d.timeout, d.tags, d.retry, d.max_losses, d.start_within, d.uniqueness, d.limits into k from stint.kinds d where d.kind = enqueue.kind;
   q := coalesce(enqueue.queue, k.queue, 'default');
   p := coalesce(enqueue.priority, k.priority, 0);
   t := coalesce(ceil(extract(epoch from enqueue.timeout) * 1000)::bigint, k.timeout);
@@ -340,6 +343,8 @@ begin
     raise exception 'stint.enqueue: % tags are more than 50', cardinality(labels) using errcode = '22023';
   end if;
 
+  gates := stint.limit_keys(coalesce(enqueue.limits, k.limits), coalesce(nullif(enqueue.args, 'null'), '{}'));
+
   id := nextval('stint.positions');
   if enqueue.idempotency_key is not null then
     select t.job, t.same into first from stint.take_keys(array[enqueue.idempotency_key],
@@ -372,15 +377,15 @@ begin
   if at <= clock then
     at := null;
   end if;
-  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation, start_by, uniqueness)
-    values (id, clock, case when at is null then stint.lane(q, p, 'normal') else -1 end, q, p, enqueue.kind,
+  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation, start_by, uniqueness, limits)
+    values (id, clock, case when at is null then stint.lane(q, p, 'normal', '', gates) else -1 end, q, p, enqueue.kind,
             coalesce(nullif(enqueue.args, 'null'), '{}'), at, policy, case when policy is null then k.retry end, t,
             labels, enqueue.urn, enqueue.source,
             case when enqueue.description is null then nullif(enqueue.metadata, 'null')
-              else coalesce(nullif(enqueue.metadata, 'null'), '{}') || jsonb_build_object('description', enqueue.description) end, k.max_losses, enqueue.correlation, bound, is_unique);
+              else coalesce(nullif(enqueue.metadata, 'null'), '{}') || jsonb_build_object('description', enqueue.description) end, k.max_losses, enqueue.correlation, bound, is_unique, gates);
   if at is not null then
-    insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
-      values (id, at, id, 'scheduled', 1, p, q, enqueue.kind);
+    insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind, limits)
+      values (id, at, id, 'scheduled', 1, p, q, enqueue.kind, gates);
   end if;
   insert into stint.job_tags (tag, job) select l, id from unnest(labels) as l;
   if not enqueue.quiet then

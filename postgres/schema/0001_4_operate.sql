@@ -35,13 +35,13 @@ begin
       return;
     end if;
   end if;
-  insert into stint.entries (pos, lane, due, policy, retry, timeout, max_losses, priority, queue, kind, args, tags, urn, source, metadata, recovered, correlation, uniqueness)
-    values (id, case when p_at is null then stint.lane(c.queue, c.priority, 'normal') else -1 end, p_at, c.policy, c.retry, c.timeout,
+  insert into stint.entries (pos, lane, due, policy, retry, timeout, max_losses, priority, queue, kind, args, tags, urn, source, metadata, recovered, correlation, uniqueness, limits)
+    values (id, case when p_at is null then stint.lane(c.queue, c.priority, 'normal', '', c.limits) else -1 end, p_at, c.policy, c.retry, c.timeout,
             c.max_losses, c.priority, c.queue, c.kind, c.args, c.tags, c.urn, c.source, c.metadata, p_job,
-            coalesce(c.correlation, p_job::text), c.uniqueness);
+            coalesce(c.correlation, p_job::text), c.uniqueness, c.limits);
   if p_at is not null then
-    insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind)
-      values (id, p_at, id, 'scheduled', 1, c.priority, c.queue, c.kind);
+    insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind, limits)
+      values (id, p_at, id, 'scheduled', 1, c.priority, c.queue, c.kind, c.limits);
   end if;
   insert into stint.job_tags (tag, job) select t, recover.id from unnest(c.tags) as t;
 end
@@ -83,8 +83,8 @@ begin
           and not exists (select from stint.cancellations c where c.job = this) returning u.* into w;
       end if;
       if found and at is null then
-        insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty)
-          values (stint.lane(w.queue, w.priority, 'normal'), w.job, w.body, w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind, w.faulty);
+        insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty, limits)
+          values (stint.lane(w.queue, w.priority, 'normal', '', w.limits), w.job, w.body, w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind, w.faulty, w.limits);
       end if;
       if found then
         answer := case when at is null then 'ready' else 'scheduled' end;

@@ -1,0 +1,265 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/rows"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/store"
+)
+
+var _ store.Limiter = (*Store)(nil)
+
+// gatesSQL answers with one row at least, so that it tells whether the engine is in the roster.
+const gatesSQL = `
+select clock_timestamp(), exists (select from stint.engines where token = $1),
+       g.gate, g.n, g.made, g.next_start, g.rule, g.engines, g.held, g.asked, g.since
+from (select 1) one left join stint.gates($2) g on true`
+
+const putPermitsSQL = `select stint.put_permits($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+
+// Permits implements [store.Limiter]. What others hold is read without a lock. A state that was
+// computed from it is written only if it is the one that follows, so that of several calls one
+// decides, and the others ask again.
+func (s *Store) Permits(ctx context.Context, engine store.EngineID, req store.PermitRequest) (_ []store.Hold, err error) {
+	defer wrap(&err, "ask for permits")
+	gates := req.Gates()
+	now, states, made, err := s.gates(ctx, engine, gates)
+	if err != nil {
+		return nil, err
+	}
+	result := store.Grant(engine, now, states, req)
+	if len(result.Changed) == 0 {
+		return result.Holds, nil
+	}
+	written, err := s.putPermits(ctx, engine, result, made)
+	if err != nil {
+		return nil, err
+	}
+	for _, changed := range result.Changed {
+		if !slices.Contains(written, changed.Gate) {
+			i := slices.Index(gates, changed.Gate)
+			leave(&result.Holds[i], states[i], engine)
+		}
+	}
+	return result.Holds, nil
+}
+
+// leave makes a hold what the engine held before.
+func leave(h *store.Hold, was store.GateState, engine store.EngineID) {
+	h.N, h.Permits, h.Starts, h.Busy = was.N, 0, nil, true
+	for _, u := range was.Used {
+		if u.Engine == engine {
+			h.Permits = u.Held
+		}
+	}
+}
+
+// gates reads the newest states of gates, with when each was made; a gate that nobody used has none.
+func (s *Store) gates(ctx context.Context, engine store.EngineID, names []string) (now time.Time, states []store.GateState, made map[string]time.Time, err error) {
+	found := false
+	made = map[string]time.Time{}
+	_, err = collect(ctx, s.work(), "read who holds permits", s.sql.gates, []any{engine, notNil(names)}, func(row pgx.CollectableRow) (none struct{}, err error) {
+		var (
+			clock       time.Time
+			gate, rule  *string
+			n           *int64
+			at, next    *time.Time
+			engines     []store.EngineID
+			held, asked []int
+			since       []*time.Time
+			state       store.GateState
+		)
+		if err = row.Scan(&clock, &found, &gate, &n, &at, &next, &rule, &engines, &held, &asked, &since); err != nil || gate == nil {
+			return none, err
+		}
+		if now.IsZero() {
+			now = clock
+		}
+		state.Gate, state.N, state.Next = *gate, deref(n), deref(next)
+		if at != nil {
+			made[*gate] = *at
+		}
+		if rule != nil {
+			if state.Rule, err = stint.ParseLimitRule(*rule); err != nil {
+				state.Rule, err = stint.LimitRule{AtOnce: -1}, nil // written by hand: it must not hold up other limits
+			}
+		}
+		for i := range engines {
+			state.Used = append(state.Used, store.GateUse{Engine: engines[i], Held: held[i], Asked: asked[i], Since: deref(since[i])})
+		}
+		states = append(states, state)
+		return none, err
+	})
+	if err == nil && !found {
+		err = store.ErrBuried
+	}
+	return now, states, made, err
+}
+
+// putPermits writes what was granted, and answers of which gates it did.
+func (s *Store) putPermits(ctx context.Context, engine store.EngineID, result store.GrantResult, made map[string]time.Time) (written []string, err error) {
+	var (
+		gates, wakeGates     []string
+		ns                   []int64
+		before, next, since  []*time.Time
+		used, held, asked    []int32
+		engines, wakeEngines []store.EngineID
+	)
+	for _, state := range result.Changed {
+		gates, ns, next = append(gates, state.Gate), append(ns, state.N), append(next, nilTime(state.Next))
+		before, used = append(before, nilTime(made[state.Gate])), append(used, int32(len(state.Used)))
+		for _, u := range state.Used {
+			engines, held, asked = append(engines, u.Engine), append(held, int32(u.Held)), append(asked, int32(u.Asked))
+			since = append(since, nilTime(u.Since))
+		}
+	}
+	for _, w := range result.Wake {
+		wakeGates, wakeEngines = append(wakeGates, w.Gate), append(wakeEngines, w.Engine)
+	}
+	scan := func(row pgx.Row) error { return row.Scan(&written) }
+	_, err = retryExplicit(s, func() (struct{}, error) {
+		return struct{}{}, s.once(ctx, scan, s.sql.putPermits, engine, gates, ns, before, next, used,
+			notNil(engines), notNil(held), notNil(asked), notNil(since), notNil(wakeGates), notNil(wakeEngines))
+	})
+	return written, err
+}
+
+// declareLimitsSQL takes the names in one order, as every program does: two that declare the same
+// limits could wait for each other. What is declared already is not touched.
+const declareLimitsSQL = `
+with put as (
+  insert into stint.limits as l (name, declared, declared_at)
+  select d.name, d.rule, clock_timestamp() from unnest($1::text[], $2::text[]) as d(name, rule)
+  where not exists (select from stint.limits o where o.name = d.name and o.declared = d.rule)
+  order by d.name collate "C"
+  on conflict (name) do update set declared = excluded.declared, declared_at = excluded.declared_at
+  returning l.name, l.fixed
+)
+select pg_notify('stint', 'permits 0 ' || name) from put where fixed is null`
+
+// DeclareLimits implements [store.Limiter].
+func (s *Store) DeclareLimits(ctx context.Context, rules map[string]stint.LimitRule) (err error) {
+	defer wrap(&err, "declare %d limits", len(rules))
+	names := slices.Sorted(maps.Keys(rules))
+	texts := make([]string, len(names))
+	for i, name := range names {
+		if texts[i], err = limitText(name, rules[name]); err != nil {
+			return err
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return s.changeLimits(ctx, declareLimitsSQL, names, texts)
+}
+
+// limitText is a rule as it is stored.
+func limitText(name string, rule stint.LimitRule) (string, error) {
+	if err := stint.CheckLimitName(name); err != nil {
+		return "", err
+	}
+	return rule.String(), rule.Check()
+}
+
+const setLimitSQL = `
+with put as (
+  insert into stint.limits (name, fixed, set_at, set_by, set_why)
+  values ($1::text, $2::text, clock_timestamp(), nullif($3::text, ''), nullif($4::text, ''))
+  on conflict (name) do update set fixed = excluded.fixed, set_at = excluded.set_at, set_by = excluded.set_by, set_why = excluded.set_why
+  returning name
+)
+select pg_notify('stint', 'permits 0 ' || name) from put`
+
+// SetLimit implements [store.Limiter].
+func (s *Store) SetLimit(ctx context.Context, name string, rule stint.LimitRule, by, why string) (err error) {
+	text, err := limitText(name, rule)
+	if err != nil {
+		return err
+	}
+	defer wrap(&err, "set the limit %q", name)
+	return s.changeLimits(ctx, setLimitSQL, name, text, valid.CleanText(by, 255), valid.CleanText(why, 1<<10))
+}
+
+const resetLimitSQL = `
+with was as (
+  update stint.limits set fixed = null, set_at = null, set_by = null, set_why = null
+  where name = $1::text and fixed is not null
+  returning name
+)
+select pg_notify('stint', 'permits 0 ' || name) from was`
+
+// ResetLimit implements [store.Limiter].
+func (s *Store) ResetLimit(ctx context.Context, name string) (was bool, err error) {
+	if err := stint.CheckLimitName(name); err != nil {
+		return false, err
+	}
+	defer wrap(&err, "reset the limit %q", name)
+	err = runCommitted(ctx, s.pool, []statement{{s.sql.in(resetLimitSQL), []any{name}}}, func(func(...any) error) error { was = true; return nil })
+	return was, err
+}
+
+func (s *Store) changeLimits(ctx context.Context, text string, args ...any) error {
+	return runCommitted(ctx, s.pool, []statement{{s.sql.in(text), args}}, func(func(...any) error) error { return nil })
+}
+
+const limitsSQL = `
+select name, coalesce(l.fixed, l.declared, 'any'), l.declared, l.fixed, l.set_at, l.set_by, l.set_why,
+       coalesce(u.gates, 0), coalesce(u.held, 0), coalesce(u.asked, 0), coalesce(u.engines, 0)
+from (select * from stint.limits o where o.declared is not null or o.fixed is not null) l
+full join (
+  select split_part(h.gate, '=', 1) as name, count(distinct h.gate) as gates, sum(h.held) as held, sum(h.asked) as asked, count(distinct h.engine) as engines
+  from stint.permits_held() h group by 1) u using (name)
+order by name collate "C"`
+
+// Limits implements [store.Limiter].
+func (s *Store) Limits(ctx context.Context) ([]store.LimitInfo, error) {
+	return collect(ctx, s.pool, "list limits", s.sql.in(limitsSQL), nil, func(row pgx.CollectableRow) (l store.LimitInfo, err error) {
+		err = scan(row, rows.Fields(&l)...)
+		return l, err
+	})
+}
+
+// gatesOfSQL reads the gate that has the limit's name, and those of its keys: ">" comes after "=".
+const gatesOfSQL = `
+select gate, sum(held), sum(asked), json_agg(json_build_object(
+         'engine', engine::text, 'instance', instance, 'held', held, 'asked', asked, 'since', since) order by i)
+from (select * from stint.permits_held($1, $1 || chr(1)) union all select * from stint.permits_held($1 || '=', $1 || '>')) h
+group by gate order by sum(asked) desc, sum(held) desc, gate limit $2`
+
+// Gates implements [store.Limiter].
+func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) {
+	return collect(ctx, s.pool, fmt.Sprintf("list the gates of the limit %q", limit), s.sql.in(gatesOfSQL), []any{limit, max(0, most)}, func(row pgx.CollectableRow) (g store.GateInfo, err error) {
+		var holds []byte
+		if err = row.Scan(&g.Gate, &g.Held, &g.Asked, &holds); err != nil {
+			return g, err
+		}
+		_, g.Key, _ = strings.Cut(g.Gate, "=")
+		err = json.Unmarshal(holds, &g.Holds)
+		for i := range g.Holds {
+			g.Holds[i].Since = g.Holds[i].Since.UTC()
+		}
+		return g, err
+	})
+}
+
+// tidyPermits is how many rows one call of [Store.TidyPermits] forgets of each sort.
+const tidyPermits = 2000
+
+// TidyPermits implements [store.Limiter].
+func (s *Store) TidyPermits(ctx context.Context) (n int, err error) {
+	defer wrap(&err, "forget unused permits")
+	_, err = retryExplicit(s, func() (struct{}, error) {
+		return struct{}{}, s.once(ctx, func(row pgx.Row) error { return row.Scan(&n) }, s.sql.in(`select stint.tidy_permits($1)`), tidyPermits)
+	})
+	return n, err
+}

@@ -1,0 +1,256 @@
+-- stint: limits. A gate is a limit, or one of its keys: smtp, tenant=acme. Engines hold
+-- permits of gates, which a function of the program grants.
+
+-- What limits allow, as text: 10,100/1m,burst=5.
+create table stint.limits (
+  name        text   collate "C" primary key check (name <> '' and octet_length(name) <= 100), -- what it is known by
+  declared    text,        -- the rule that a program declared last; null for none
+  declared_at timestamptz, -- when
+  fixed       text,        -- what people set over it; null for nothing
+  set_at      timestamptz, -- when
+  set_by      text,        -- by whom
+  set_why     text         -- as they said
+);
+
+-- Who holds permits of which gate. The newest row of a gate is all of its state. The key
+-- makes a state that was computed from an old one a unique violation, and never a permit
+-- that two engines hold.
+create table stint.permits (
+  gate       text     collate "C" not null, -- whose state this is
+  n          bigint   not null check (n >= 1), -- one more than the state before
+  engine     bigint   not null, -- the token of the engine that wrote it
+  made       timestamptz not null default clock_timestamp(), -- when
+  next_start timestamptz, -- the theoretical arrival time of the next start; null if none was given out
+  engines    bigint[] not null, -- those that hold permits or ask for some, in the order in which they asked
+  held       integer[] not null, -- how many permits each of them holds,
+  asked      integer[] not null, -- how many more it asks for,
+  since      timestamptz[] not null, -- and when it asked; null for one that does not
+  primary key (gate, n),
+  check (cardinality(engines) = cardinality(held) and cardinality(engines) = cardinality(asked) and cardinality(engines) = cardinality(since))
+);
+
+-- What a JSON pointer selects, null for nothing. It chooses an element of an array by its
+-- number only, as that is written.
+create function stint.pointed(p_of jsonb, p_pointer text) returns jsonb language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  token text;
+begin
+  foreach token in array (string_to_array(p_pointer, '/'))[2:] loop
+    if jsonb_typeof(p_of) = 'array' and token !~ '^(0|[1-9][0-9]{0,8})$' then
+      return null;
+    end if;
+    p_of := p_of #> array[replace(replace(token, '~1', '/'), '~0', '~')];
+  end loop;
+  return p_of;
+end
+$$;
+
+-- The limits that a job names, with the keys that its arguments give, as entries keep
+-- them: sorted, one on each line; null for none. The program computes the same.
+create function stint.limit_keys(p_limits text[], p_args jsonb) returns text language plpgsql stable
+set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
+as $$
+declare
+  this    text;
+  name    text;
+  key     text;
+  part    text;
+  pointer text;
+  at      jsonb;
+  names   text[] := '{}';
+  lines   text[] := '{}';
+begin
+  if coalesce(cardinality(p_limits), 0) = 0 then
+    return null;
+  elsif cardinality(p_limits) > 8 then
+    raise exception 'stint: % limits are more than 8', cardinality(p_limits) using errcode = '22023';
+  end if;
+  foreach this in array p_limits loop
+    name := this; key := null;
+    if strpos(this, ' by ') > 0 then
+      name := split_part(this, ' by ', 1);
+      pointer := substr(this, strpos(this, ' by ') + 4);
+      if pointer !~ '^(/([^~]|~[01])*)+$' then
+        raise exception 'stint: % is no JSON pointer, such as /id', quote_literal(pointer) using errcode = '22023';
+      end if;
+      at := stint.pointed(p_args, pointer);
+      if at is null then
+        raise exception 'stint: the arguments have nothing at %', pointer using errcode = '22023';
+      end if;
+      key := at #>> '{}';
+      if (case jsonb_typeof(at) when 'string' then false when 'boolean' then false
+            when 'number' then key !~ '^-?[0-9]+$' or key::numeric not between -9223372036854775808 and 9223372036854775807
+            else true end) then
+        raise exception 'stint: what the arguments have at % is not a string, whole number or boolean', pointer using errcode = '22023';
+      end if;
+    elsif strpos(this, '=') > 0 then
+      name := split_part(this, '=', 1);
+      key := substr(this, strpos(this, '=') + 1);
+    end if;
+    foreach part in array array[name, coalesce(key, 'key')] loop
+      if part is null or part = '' or octet_length(part) > 255 or part ~ '[\u0001-\u001f\u007f-\u009f]|^[\s\u00a0]|[\s\u00a0]$' then
+        raise exception 'stint: % is no name or key of a limit', quote_nullable(part)
+          using errcode = '22023', hint = 'A name is 1 to 255 bytes without control characters and without space at its ends.';
+      end if;
+    end loop;
+    if octet_length(name) > 100 or name ~ '[ =]' then
+      raise exception 'stint: % is not the name of a limit, of up to 100 bytes without a space and =', quote_literal(name) using errcode = '22023';
+    elsif name = any (names) then
+      raise exception 'stint: the limit % is there twice', quote_literal(name) using errcode = '22023';
+    end if;
+    names := names || name;
+    lines := lines || (name || coalesce('=' || key, ''));
+  end loop;
+  return (select string_agg(l, chr(10) order by l collate "C") from unnest(lines) as l);
+end
+$$;
+
+-- The newest states of gates, with the engines of the roster only: whoever is not in it
+-- holds nothing. Of a gate that nobody used n is null. The rule is the one that counts,
+-- null for any.
+create function stint.gates(p_gates text[])
+returns table (gate text, n bigint, made timestamptz, next_start timestamptz, rule text,
+  engines bigint[], held integer[], asked integer[], since timestamptz[])
+language plpgsql stable
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+begin
+  return query
+    select g.gate, p.n, p.made, p.next_start, (select coalesce(l.fixed, l.declared) from stint.limits l where l.name = split_part(g.gate, '=', 1)),
+           u.engines, u.held, u.asked, u.since
+    from unnest(p_gates) with ordinality as g(gate, i)
+    left join lateral (
+      select * from stint.permits l where l.gate = g.gate
+      order by l.gate desc, l.n desc limit 1) p on true -- both columns: the planner must walk the primary key
+    left join lateral (
+      select array_agg(k.engine order by k.i) as engines, array_agg(k.held order by k.i) as held,
+             array_agg(k.asked order by k.i) as asked, array_agg(k.since order by k.i) as since
+      from unnest(p.engines, p.held, p.asked, p.since) with ordinality as k(engine, held, asked, since, i)
+      where exists (select from stint.engines e where e.token = k.engine)) u on true
+    order by g.i;
+end
+$$;
+
+-- Write the next states of gates, those of the newest ones that the caller has read, told by
+-- n and made: a gate that was forgotten begins again at 1. The answer is the gates
+-- that were written; of the others somebody else has written a state meanwhile. The
+-- engines of a state are p_used[i] elements of the arrays after it. Engines are woken for
+-- what was written only.
+create function stint.put_permits(p_engine bigint, p_gates text[], p_n bigint[], p_made timestamptz[], p_next timestamptz[],
+  p_used integer[], p_engines bigint[], p_held integer[], p_asked integer[], p_since timestamptz[],
+  p_wake_gates text[], p_wake_engines bigint[])
+returns text[] language plpgsql
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+declare
+  ok      boolean;
+  at      integer := 0;
+  written text[] := '{}';
+begin
+  ok := stint.fence(p_engine);
+  -- What is newest is not deleted before this is committed. So the statements after this,
+  -- whose snapshots are younger than the lock, see the newest state that is committed, or
+  -- meet the one that comes after it as a conflict.
+  ok := pg_advisory_xact_lock_shared('stint.permits'::regclass::oid::integer, 1) is null;
+  -- The gates come in the order of their names: in any other, two calls would wait for
+  -- each other.
+  for i in 1 .. cardinality(p_gates) loop
+    insert into stint.permits (gate, n, engine, next_start, engines, held, asked, since)
+      select p_gates[i], p_n[i], p_engine, p_next[i],
+             p_engines[at+1 : at+p_used[i]], p_held[at+1 : at+p_used[i]], p_asked[at+1 : at+p_used[i]], p_since[at+1 : at+p_used[i]]
+      from (select 1) one
+      left join lateral (
+        select l.n, l.made from stint.permits l where l.gate = p_gates[i]
+        order by l.gate desc, l.n desc limit 1) was on true
+      where coalesce(was.n, 0) = p_n[i] - 1 and was.made is not distinct from p_made[i]
+      on conflict do nothing;
+    if found then
+      written := written || p_gates[i];
+    end if;
+    at := at + p_used[i];
+  end loop;
+  perform pg_notify('stint', 'permits ' || w.engine || ' ' || w.gate)
+    from unnest(p_wake_gates, p_wake_engines) as w(gate, engine) where w.gate = any (written);
+  return written;
+end
+$$;
+
+-- The newest state of every gate between two names, with each engine of the roster that
+-- holds permits or asks for some. Gates are found by stepping through the primary key.
+-- What was asked for three seconds ago does not count any more, as in the program.
+create function stint.permits_held(p_from text default '', p_upto text default null)
+returns table (gate text, engine bigint, instance text, held integer, asked integer, since timestamptz, i bigint)
+language sql stable
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+  with recursive newest as (
+    (select p.* from stint.permits p where p.gate >= p_from collate "C" and (p_upto is null or p.gate < p_upto collate "C")
+     order by p.gate desc, p.n desc limit 1)
+    union all
+    select p.* from newest l cross join lateral (
+      select * from stint.permits o where o.gate < l.gate and o.gate >= p_from collate "C"
+      order by o.gate desc, o.n desc limit 1) p
+  )
+  select l.gate, e.token, e.instance, u.held, u.asked, case when u.asked > 0 then u.since end, u.i
+  from newest l
+  cross join lateral (
+    select k.engine, k.held, case when k.since > clock_timestamp() - interval '3 seconds' then k.asked else 0 end as asked, k.since, k.i
+    from unnest(l.engines, l.held, l.asked, l.since) with ordinality as k(engine, held, asked, since, i)) u
+  join stint.engines e on e.token = u.engine
+  where u.held > 0 or u.asked > 0
+$$;
+
+-- Forget states that are not the newest ones of their gates, and gates of which no engine of
+-- the roster holds or asks for anything, if a start may be given out at once. The newest
+-- state that an engine of the roster wrote stays: after a failover it proves what the
+-- engine holds. Limits without a rule are forgotten as well.
+--
+-- They are looked for first, and deleted while no state is being written, which is
+-- for a moment only: whoever read a gate's state before would otherwise write the
+-- next one beside that of another who found none, and hide it.
+create function stint.tidy_permits(p_limit integer) returns integer language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  old_gates   text[];
+  old_n       bigint[];
+  old_made    timestamptz[];
+  idle_gates  text[];
+  idle_n      bigint[];
+  idle_made   timestamptz[];
+  superseded  integer;
+  idle        integer;
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'stint works in read committed transactions only' using errcode = 'ST001';
+  end if;
+  select array_agg(o.gate), array_agg(o.n), array_agg(o.made) into old_gates, old_n, old_made from (
+    select p.gate, p.n, p.made from stint.permits p
+    where exists (select from stint.permits l where l.gate = p.gate and l.n > p.n)
+      and (not exists (select from stint.engines e where e.token = p.engine)
+        or exists (select from stint.permits l where l.gate = p.gate and l.n > p.n and l.engine = p.engine))
+    limit p_limit) o;
+  select array_agg(o.gate), array_agg(o.n), array_agg(o.made) into idle_gates, idle_n, idle_made from (
+    select p.gate, p.n, p.made from stint.permits p
+    where not exists (select from stint.permits l where l.gate = p.gate and l.n > p.n)
+      and (p.next_start is null or p.next_start < clock_timestamp())
+      and not exists (
+        select from unnest(p.engines, p.held, p.asked, p.since) as k(engine, held, asked, since) join stint.engines e on e.token = k.engine
+        where k.held > 0 or k.asked > 0 and k.since > clock_timestamp() - interval '1 minute')
+    limit p_limit) o;
+  delete from stint.limits l where l.declared is null and l.fixed is null;
+  if not pg_try_advisory_xact_lock('stint.permits'::regclass::oid::integer, 1) then
+    return 0;
+  end if;
+  -- Told by made as well: a gate may have been forgotten, and have begun again, meanwhile.
+  delete from stint.permits p using unnest(old_gates, old_n, old_made) as o(gate, n, made) where p.gate = o.gate and p.n = o.n and p.made = o.made;
+  get diagnostics superseded = row_count;
+  delete from stint.permits p using unnest(idle_gates, idle_n, idle_made) as o(gate, n, made)
+    where p.gate = o.gate and exists (select from stint.permits l where l.gate = o.gate and l.n = o.n and l.made = o.made)
+      and not exists (select from stint.permits l where l.gate = o.gate and l.n > o.n);
+  get diagnostics idle = row_count;
+  return superseded + idle;
+end
+$$;
