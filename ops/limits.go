@@ -9,7 +9,6 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/guard"
-	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/store"
@@ -23,19 +22,10 @@ type LimitName struct {
 func (l LimitName) check() error { return inError("path", stint.CheckLimitName(l.Limit)) }
 
 // ListLimits lists the limits.
-var ListLimits = declare(&Op[None, []store.LimitInfo]{
-	Decl: Decl{
-		Name: "limits list", Method: http.MethodGet, Path: "/limits", Summary: "List the limits with what they allow and what engines hold",
-		Doc: "Those that have a rule, and those that jobs use without one. Held are the permits that engines have, of all keys together, and asked those that they wait for.", Within: changeTime,
-	},
-	do: func(ctx context.Context, l *Local, _ *None) ([]store.LimitInfo, error) {
-		limiter, err := view.LimiterOf(l.Store)
-		if err != nil {
-			return nil, err
-		}
-		return list(limiter.Limits(ctx))
-	},
-})
+var ListLimits = lists(Decl{
+	Name: "limits list", Method: http.MethodGet, Path: "/limits", Summary: "List the limits with what they allow and what engines hold",
+	Doc: "Those that have a rule, and those that jobs use without one. Held are the permits that engines have, of all keys together, and asked those that they wait for.", Within: changeTime,
+}, Store.Limits)
 
 // LimitMost says of which limit how many keys to list.
 type LimitMost struct {
@@ -88,11 +78,7 @@ var ListKeys = declare(&Op[LimitMost, []store.GateInfo]{
 
 // limit finds what is known of one.
 func (l *Local) limit(ctx context.Context, name string) (info store.LimitInfo, found bool, err error) {
-	limiter, err := view.LimiterOf(l.Store)
-	if err != nil {
-		return info, false, err
-	}
-	all, err := limiter.Limits(ctx)
+	all, err := l.Store.Limits(ctx)
 	for _, one := range all {
 		if one.Name == name {
 			return one, true, err
@@ -102,11 +88,7 @@ func (l *Local) limit(ctx context.Context, name string) (info store.LimitInfo, f
 }
 
 func (l *Local) gates(ctx context.Context, in LimitMost) ([]store.GateInfo, error) {
-	limiter, err := view.LimiterOf(l.Store)
-	if err != nil {
-		return nil, err
-	}
-	return list(limiter.Gates(ctx, in.Limit, cmp.Or(in.Most, 20)))
+	return list(l.Store.Gates(ctx, in.Limit, cmp.Or(in.Most, 20)))
 }
 
 // LimitRule is a rule, and why it is set.
@@ -157,8 +139,8 @@ var SetLimit = declare(&Op[NewLimitRule, LimitChanged]{
 		if err != nil {
 			return LimitChanged{}, err
 		}
-		return l.changeLimit(ctx, in.Limit, func(limiter store.Limiter) error {
-			return limiter.SetLimit(ctx, in.Limit, rule, l.who(ctx).Name, in.Body.Why.Why)
+		return l.changeLimit(ctx, in.Limit, func() error {
+			return l.Store.SetLimit(ctx, in.Limit, rule, l.who(ctx).Name, in.Body.Why.Why)
 		})
 	},
 	said: func(in *NewLimitRule, c LimitChanged) string {
@@ -185,8 +167,8 @@ var ResetLimit = declare(&Op[LimitName, LimitChanged]{
 	},
 	do: func(ctx context.Context, l *Local, in *LimitName) (LimitChanged, error) {
 		set := false
-		c, err := l.changeLimit(ctx, in.Limit, func(limiter store.Limiter) (err error) {
-			set, err = limiter.ResetLimit(ctx, in.Limit)
+		c, err := l.changeLimit(ctx, in.Limit, func() (err error) {
+			set, err = l.Store.ResetLimit(ctx, in.Limit)
 			return err
 		})
 		c.Changed = set
@@ -206,16 +188,12 @@ var ResetLimit = declare(&Op[LimitName, LimitChanged]{
 
 // changeLimit has change do something to a limit, and says which rule counted before, and
 // which one does now.
-func (l *Local) changeLimit(ctx context.Context, name string, change func(store.Limiter) error) (LimitChanged, error) {
-	limiter, err := view.LimiterOf(l.Store)
-	if err != nil {
-		return LimitChanged{}, err
-	}
+func (l *Local) changeLimit(ctx context.Context, name string, change func() error) (LimitChanged, error) {
 	before, _, err := l.limit(ctx, name)
 	if err != nil {
 		return LimitChanged{}, err
 	}
-	if err := change(limiter); err != nil {
+	if err := change(); err != nil {
 		return LimitChanged{}, err
 	}
 	after, _, err := l.limit(ctx, name)

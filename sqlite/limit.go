@@ -29,7 +29,8 @@ const (
 	declareLimitSQL = `
 	insert into stint_limits (name, declared, declared_at) values (?, ?, ?)
 	on conflict (name) do update set declared = excluded.declared, declared_at = excluded.declared_at
-	where declared is not excluded.declared`
+	where declared is not excluded.declared
+	returning fixed is null`
 
 	setLimitSQL = `
 	insert into stint_limits (name, fixed, set_at, set_by, set_why) values (?, ?, ?, ?, ?)
@@ -123,7 +124,9 @@ func (c *conn) gate(gate string, roster map[store.EngineID]string) (store.GateSt
 	}
 	rule, err := oneRow(c, firstText[string], ruleSQL, store.LimitOf(gate))
 	if err == nil && rule != "" {
-		state.Rule, err = stint.ParseLimitRule(rule)
+		if state.Rule, err = stint.ParseLimitRule(rule); err != nil {
+			state.Rule, err = stint.LimitRule{AtOnce: -1}, nil // written by hand: it must not hold up other limits
+		}
 	}
 	return state, err
 }
@@ -179,10 +182,10 @@ func (s *Store) DeclareLimits(ctx context.Context, rules map[string]stint.LimitR
 	if len(names) == 0 {
 		return nil
 	}
-	_, err := s.changeLimits(ctx, fmt.Sprintf("declare %d limits", len(names)), names, func(c *conn, name string) (int64, error) {
-		return c.exec(declareLimitSQL, name, rules[name].String(), micro(time.Now()))
+	return s.changeLimits(ctx, fmt.Sprintf("declare %d limits", len(names)), names, func(c *conn, name string) (bool, error) {
+		counts, err := oneRow(c, firstNumber[int64], declareLimitSQL, name, rules[name].String(), micro(time.Now()))
+		return counts != 0, err
 	})
-	return err
 }
 
 // SetLimit implements [store.Limiter].
@@ -190,60 +193,51 @@ func (s *Store) SetLimit(ctx context.Context, name string, rule stint.LimitRule,
 	if err := checkLimit(name, rule); err != nil {
 		return err
 	}
-	_, err := s.changeLimits(ctx, "set the limit "+name, []string{name}, func(c *conn, name string) (int64, error) {
-		return c.exec(setLimitSQL, name, rule.String(), micro(time.Now()), orNil(valid.CleanText(by, 255)), orNil(valid.CleanText(why, 1<<10)))
+	return s.changeLimits(ctx, "set the limit "+name, []string{name}, func(c *conn, name string) (bool, error) {
+		_, err := c.exec(setLimitSQL, name, rule.String(), micro(time.Now()), orNil(valid.CleanText(by, 255)), orNil(valid.CleanText(why, 1<<10)))
+		return true, err
 	})
-	return err
 }
 
 // ResetLimit implements [store.Limiter].
-func (s *Store) ResetLimit(ctx context.Context, name string) (bool, error) {
+func (s *Store) ResetLimit(ctx context.Context, name string) (was bool, err error) {
 	if err := stint.CheckLimitName(name); err != nil {
 		return false, err
 	}
-	n, err := s.changeLimits(ctx, "reset the limit "+name, []string{name}, func(c *conn, name string) (int64, error) {
+	err = s.changeLimits(ctx, "reset the limit "+name, []string{name}, func(c *conn, name string) (bool, error) {
 		n, err := c.exec(dropLimitSQL, name)
 		if err == nil && n == 0 {
 			n, err = c.exec(resetLimitSQL, name)
 		}
-		return n, err
+		was = n > 0
+		return was, err
 	})
-	return n > 0, err
+	return was && err == nil, err
 }
 
 func checkLimit(name string, rule stint.LimitRule) error {
 	return cmp.Or(stint.CheckLimitName(name), rule.Check())
 }
 
-// changeLimits has change do something to each of the limits, wakes those who go by one whose rule is
-// another then, and returns how many rows change said that it changed.
-func (s *Store) changeLimits(ctx context.Context, what string, names []string, change func(c *conn, name string) (int64, error)) (changed int64, err error) {
-	var news []store.News
-	changed, err = writing(ctx, s, what, func(c *conn) (changed int64, _ bool, err error) {
-		news = nil
+// changeLimits has change do something to each of the limits, and wakes those who go by the ones of
+// which it says so.
+func (s *Store) changeLimits(ctx context.Context, what string, names []string, change func(c *conn, name string) (wake bool, err error)) error {
+	news, err := writing(ctx, s, what, func(c *conn) (news []store.News, _ bool, err error) {
 		for _, name := range names {
-			before, err := oneRow(c, firstText[string], ruleSQL, name)
+			wake, err := change(c, name)
 			if err != nil {
-				return 0, false, err
+				return nil, false, fmt.Errorf("%s: %w", name, err)
 			}
-			n, err := change(c, name)
-			if err != nil {
-				return 0, false, fmt.Errorf("%s: %w", name, err)
-			}
-			after, err := oneRow(c, firstText[string], ruleSQL, name)
-			if err != nil {
-				return 0, false, err
-			}
-			if changed += n; after != before {
+			if wake {
 				news = append(news, store.News{Permits: name})
 			}
 		}
-		return changed, false, nil
+		return news, false, nil
 	})
 	if err == nil {
 		s.inboxes.put(news)
 	}
-	return changed, err
+	return err
 }
 
 // Limits implements [store.Limiter].

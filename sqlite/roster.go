@@ -56,7 +56,7 @@ func (s *Store) Join(ctx context.Context, e store.EngineInfo, kinds []stint.Kind
 			if err != nil {
 				return false, err
 			}
-			_, err = c.exec(declareSQL, d.Name, d.Queue, d.Priority, d.Timeout.Microseconds(), d.MaxLosses, arrayOf(d.Tags), string(policy), d.StartWithin.Microseconds(), orNil(d.Unique), arrayOf(d.Limits), now)
+			_, err = c.exec(declareSQL, d.Name, d.Queue, d.Priority, d.Timeout.Microseconds(), d.MaxLosses, arrayOf(d.Tags), string(policy), d.StartWithin.Microseconds(), orNil(d.Unique), arrayOrNil(d.Limits), now)
 			if err != nil {
 				return false, err
 			}

@@ -27,7 +27,7 @@ var impossible = []struct {
 		`args = '{'`,            // no JSON
 		`lane = -2`, `lane = 'x'`, `attempt = 0`, `priority = -101`, `priority = 101`, `losses = -1`, `suspect = -1`, `queue = ''`, `kind = ''`,
 		`timeout = 0`, `max_losses = -1`, `faulty = 0`, `tags = '{'`, `tags = '{}'`, `metadata = '['`, `metadata = '[]'`,
-		`urn = ''`, `source = ''`, `correlation = ''`, `recovered = pos`, `job = pos`,
+		`urn = ''`, `source = ''`, `correlation = ''`, `limits = ''`, `recovered = pos`, `job = pos`,
 		`due = 5, start_by = 4`, // to begin before it is due
 		`schedule = ''`, `schedule = '', nth = 1`, `nth = 1`, `schedule = 's'`, `occurrence = 5`,
 	}},
@@ -53,7 +53,7 @@ var impossible = []struct {
 		values (1, 1, 1, 1, 0, 5, 5, 1, 1), (2, 1, 1, 1, 0, 5, 5, 2, 1), (3, 1, 1, 1, 0, 5, 5, 3, 0), (4, 1, 1, 1, 0, 5, 5, 4, 0),
 		       (5, 1, 1, 1, 0, 5, 5, 5, 1), (6, 1, 1, 1, 0, 5, 5, 6, 1), (7, 1, 1, 1, 0, 5, 5, 7, 1)`, nil},
 	{"stint_waiting", `(job, due, body, why, attempt, priority, losses, suspect, queue, kind) values (1, 5, 1, 'scheduled', 1, 0, 0, 0, 'q', 'k')`, []string{
-		`why = 'bored'`, `attempt = 0`, `priority = -101`, `priority = 101`, `losses = -1`, `suspect = -1`, `queue = ''`, `kind = ''`, `faulty = 0`,
+		`why = 'bored'`, `attempt = 0`, `priority = -101`, `priority = 101`, `losses = -1`, `suspect = -1`, `queue = ''`, `kind = ''`, `limits = ''`, `faulty = 0`,
 		`due = null`, // no date, and nobody to decide it
 	}},
 	{"stint_waiting", `(job, due, undecided, faulty, body, why, attempt, priority, losses, suspect, queue, kind)
@@ -70,7 +70,7 @@ var impossible = []struct {
 		values (1, 'i', 'h', 'b', 1, 1, 'v', '[]', '[]', 1, 1, 5)`, []string{`queues = '['`, `kinds = '['`, `ended = 6`, `why = 'because'`}},
 	{"stint_beats", `(token, beat, low, running) values (1, 5, 1, '[]')`, []string{`running = '['`, `drain = 2`}},
 	{"stint_kinds", `(name, queue, priority, timeout, tags, retry, declared) values ('k', 'q', 0, 0, '[]', '{}', 5)`, []string{
-		`name = ''`, `priority = -101`, `priority = 101`, `timeout = -1`, `start_within = -1`, `max_losses = -1`, `tags = '['`, `retry = '{'`,
+		`name = ''`, `priority = -101`, `priority = 101`, `timeout = -1`, `start_within = -1`, `max_losses = -1`, `tags = '['`, `limits = '['`, `retry = '{'`,
 	}},
 	{"stint_schedules", `(name, recurrence, zone, job, overlap, missed, after, created, declared)
 		values ('s', '@daily', 'UTC', '{}', 0, 'one', 5, 5, 5)`, []string{`name = ''`, `job = '{'`, `overlap = 2`}},
@@ -80,6 +80,17 @@ var impossible = []struct {
 		`engine = 1, acquired = 1, renewed = 2, expires = 2`, // over when it was asked for
 	}},
 	{"stint_leases", `(name, engine, acquired, renewed, expires) values ('l', 1, 1, 1, 2)`, nil},
+	{"stint_limits", `(name, declared, declared_at) values ('l', '10', 5)`, []string{
+		`name = ''`, `declared = ''`, `declared_at = null`, `set_at = 5`,
+		`declared = null, declared_at = null`,  // no rule
+		`set_by = 'me'`, `set_why = 'because'`, // of what nobody set
+		`fixed = '5'`,                           // set never
+		`fixed = '', set_at = 5`,                // to nothing
+		`fixed = '5', set_at = 5, set_by = ''`,  // by nobody
+		`fixed = '5', set_at = 5, set_why = ''`, // for nothing
+	}},
+	{"stint_limits", `(name, fixed, set_at, set_by, set_why) values ('l', '10', 5, 'me', 'because')`, nil},
+	{"stint_permits", `(gate, n, used) values ('g', 1, '[]')`, []string{`gate = ''`, `n = 0`, `used = '['`, `used = '{}'`}},
 	{"stint_metrics", `(instance, since, engine, at, figures) values ('i', 5, 1, 5, '{}')`, []string{`figures = '{'`}},
 	{"stint_changes", `(n, at, way, operation) values (1, 5, 'api', 'pause')`, []string{
 		`by = ''`, `role = ''`, `way = ''`, `operation = ''`, `subject = ''`, `details = '{'`, `details = '[]'`, `ended = 6, problem = ''`,

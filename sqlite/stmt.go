@@ -268,6 +268,14 @@ func arrayOf[T any](v []T) string {
 	return string(text)
 }
 
+// arrayOrNil is null for none.
+func arrayOrNil[T any](v []T) any {
+	if len(v) == 0 {
+		return nil
+	}
+	return arrayOf(v)
+}
+
 // micro and fromMicro turn instants into what is stored and back; ceilMicros
 // turns waits, which may become longer and never shorter.
 func micro(t time.Time) int64 { return t.UnixMicro() }

@@ -178,7 +178,19 @@ func newGate(engine EngineID, now time.Time, s GateState) *gate {
 		g.place = len(g.others)
 	}
 	g.held = g.mine.Held
+	if latest := g.latest(); g.Next.After(latest) {
+		g.Next = latest
+	}
 	return g
+}
+
+// latest is how far ahead the next start can be under the rule. One that is further ahead comes from a
+// slower rule, or from before the clock was set back, and would hold up what this rule lets start.
+func (g *gate) latest() time.Time {
+	if g.Rule.Starts == 0 {
+		return g.Next
+	}
+	return g.now.Add(StartLead + time.Duration(max(1, g.Rule.Burst))*g.interval())
 }
 
 // most is how many permits the gate has.

@@ -2,7 +2,6 @@ package view
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -11,14 +10,6 @@ import (
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
-
-// LimiterOf is the role of a store that keeps limits.
-func LimiterOf(st any) (store.Limiter, error) {
-	if l, ok := st.(store.Limiter); ok {
-		return l, nil
-	}
-	return nil, errors.New("the store has no limits")
-}
 
 // holdersShown is how many of the engines that hold a gate a sentence names.
 const holdersShown = 3
@@ -29,12 +20,8 @@ func GatesOf(ctx context.Context, st Store, j *stint.JobInfo) (gates []store.Gat
 	if j.State != stint.Available || len(j.Limits) == 0 {
 		return nil, nil
 	}
-	limiter, err := LimiterOf(st)
-	if err != nil {
-		return nil, err
-	}
 	for _, gate := range j.Limits {
-		found, err := limiter.Gates(ctx, gate, 100) // with those of keys that begin so
+		found, err := st.Gates(ctx, gate, 100) // with those of keys that begin so
 		if err != nil {
 			return nil, err
 		}

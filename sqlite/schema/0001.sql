@@ -262,7 +262,7 @@ create table stint_kinds (
   tags     text not null check (json_valid(tags)),
   retry    text not null check (json_valid(retry)), -- its policy
   uniqueness text check (uniqueness <> ''), -- which jobs its jobs may not stand beside; null for any
-  limits   text not null default '[]' check (json_valid(limits)), -- the limits that its jobs wait for
+  limits   text check (json_valid(limits)), -- the limits that its jobs wait for; null for none
   declared integer not null -- what it says now
 ) strict, without rowid;
 
