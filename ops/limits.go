@@ -24,7 +24,7 @@ func (l LimitName) check() error { return inError("path", stint.CheckLimitName(l
 // ListLimits lists the limits.
 var ListLimits = lists(Decl{
 	Name: "limits list", Method: http.MethodGet, Path: "/limits", Summary: "List the limits with what they allow and what engines hold",
-	Doc: "Those that have a rule, and those that jobs use without one. Held are the permits that engines have, of all keys together, and asked those that they wait for.", Within: changeTime,
+	Doc: "Those that have a rule, and those that jobs use without one. Held are the permits that engines have, of all keys together, and asked those that they wait for.",
 }, Store.Limits)
 
 // LimitMost says of which limit how many keys to list.
@@ -44,7 +44,7 @@ var ErrNoLimit = errors.New("no program declares the limit, nobody set it, and n
 
 // ShowLimit shows one, or is [ErrNoLimit].
 var ShowLimit = declare(&Op[LimitMost, ShownLimit]{
-	Decl: Decl{Name: "limits show", Method: http.MethodGet, Path: "/limits/{limit}", Summary: "Show a limit with the engines that hold it, and of a limit with keys those that most is asked for", Within: changeTime},
+	Decl: Decl{Name: "limits show", Method: http.MethodGet, Path: "/limits/{limit}", Summary: "Show a limit with the engines that hold it, and of a limit with keys those that most is asked for"},
 	do: func(ctx context.Context, l *Local, in *LimitMost) (shown ShownLimit, err error) {
 		info, found, err := l.limit(ctx, in.Limit)
 		if err == nil && !found {
@@ -132,7 +132,7 @@ type LimitChanged struct {
 var SetLimit = declare(&Op[NewLimitRule, LimitChanged]{
 	Decl: Decl{
 		Name: "limits set", Method: http.MethodPut, Path: "/limits/{limit}", Needs: guard.Operator, Summary: "Set what a limit allows, on all engines and at once",
-		Doc: "It counts in place of what programs declare until it is reset. Jobs that run go on, also if they are more than the limit allows now. A limit that no program declares is set as well: `declared` is absent.", Within: changeTime,
+		Doc: "It counts in place of what programs declare until it is reset. Jobs that run go on, also if they are more than the limit allows now. A limit that no program declares is set as well: `declared` is absent.",
 	},
 	do: func(ctx context.Context, l *Local, in *NewLimitRule) (LimitChanged, error) {
 		rule, err := in.rule()
@@ -163,7 +163,7 @@ var SetLimit = declare(&Op[NewLimitRule, LimitChanged]{
 var ResetLimit = declare(&Op[LimitName, LimitChanged]{
 	Decl: Decl{
 		Name: "limits reset", Method: http.MethodDelete, Path: "/limits/{limit}", Needs: guard.Operator, Summary: "Take back what was set, so that what programs declare counts again",
-		Doc: "A limit that no program declares allows all then. Of a limit that was not set nothing is changed.", Within: changeTime,
+		Doc: "A limit that no program declares allows all then. Of a limit that was not set nothing is changed.",
 	},
 	do: func(ctx context.Context, l *Local, in *LimitName) (LimitChanged, error) {
 		set := false
