@@ -163,7 +163,7 @@ var SetLimit = declare(&Op[NewLimitRule, LimitChanged]{
 var ResetLimit = declare(&Op[LimitName, LimitChanged]{
 	Decl: Decl{
 		Name: "limits reset", Method: http.MethodDelete, Path: "/limits/{limit}", Needs: guard.Operator, Summary: "Take back what was set, so that what programs declare counts again",
-		Doc: "A limit that no program declares allows all then. Of a limit that was not set nothing is changed.",
+		Doc: "A limit that no program declares allows all then. Of a limit that was not set nothing is changed.", Confirm: true,
 	},
 	do: func(ctx context.Context, l *Local, in *LimitName) (LimitChanged, error) {
 		set := false
