@@ -146,7 +146,8 @@ func (a *app) jobsShowCommand() *cobra.Command {
 	return a.asks(page(`show ID: Show a job with all of its attempts
 
 Show prints everything about a job: what was enqueued, the engine that runs it now or
-which limits keep it waiting, and for each attempt when and where it ran, how it ended, its result and its error.
+the limits that it waits for, and for each attempt when and where it ran, how it ended,
+its result and its error.
 --json prints one object with a list of executions.
 
 Examples:
