@@ -141,6 +141,21 @@ func (fixed) Leases(context.Context) ([]store.Lease, error) {
 	return []store.Lease{{Name: "retention", Engine: 1<<63 - 5, Instance: "one", Host: "h1", Acquired: ago(time.Hour), Renewed: ago(time.Second), Expires: noon.Add(5 * time.Second)}, {Name: "sums"}}, nil
 }
 
+func (fixed) Limits(context.Context) ([]store.LimitInfo, error) {
+	return []store.LimitInfo{
+		{Name: "erp", Rule: "any", Gates: 1, Held: 2, Engines: 1},
+		{Name: "tenant", Rule: "2,100/1m", Declared: "10", Set: "2,100/1m", SetAt: ago(time.Hour), By: "ann", Why: "it's <slow>", Gates: 40_000, Held: 1_234_567, Asked: 3, Engines: 2},
+	}, nil
+}
+
+func (fixed) Gates(_ context.Context, limit string, most int) ([]store.GateInfo, error) {
+	return []store.GateInfo{
+		{Gate: "tenant=acme", Key: "acme", Rule: "2,100/1m", Held: 2, Asked: 3, Holds: []store.GateHolding{
+			{Engine: 1<<63 - 5, Instance: "one", Held: 2}, {Engine: 6, Instance: "two", Asked: 3, Since: ago(time.Second)}}},
+		{Gate: "tenant=b c", Key: "b c", Rule: "2,100/1m", Held: 1, Holds: []store.GateHolding{{Engine: 6, Instance: "two", Held: 1}}},
+	}[:min(most, 2)], nil
+}
+
 func (fixed) Errors(context.Context, report.ErrorFilter) (report.ErrorReport, error) {
 	return report.ErrorReport{Attempts: 30, CutOff: true, Groups: []report.ErrorGroup{
 		{Class: "panic", Place: "mail.send (mail.go:7)", Kind: "send_invoice", Attempts: 30, Jobs: 12, First: ago(time.Hour), Last: ago(time.Minute), Message: "index out of <range>", Job: 42},
@@ -198,6 +213,9 @@ func TestAnswersAreAsTheyWere(t *testing.T) {
 		{"schedules_for_viewers", guard.Viewer, 200, "GET", "/schedules", ""},
 		{"schedule", guard.Operator, 200, "GET", "/schedules/nightly", ""},
 		{"leases", guard.Viewer, 200, "GET", "/leases", ""},
+		{"limits", guard.Viewer, 200, "GET", "/limits", ""},
+		{"limit", guard.Viewer, 200, "GET", "/limits/tenant?most=1", ""},
+		{"keys", guard.Viewer, 200, "GET", "/limits/tenant/keys", ""},
 		{"errors", guard.Operator, 200, "GET", "/errors", ""},
 		{"errors_for_viewers", guard.Viewer, 200, "GET", "/errors", ""},
 		{"analytics", guard.Viewer, 200, "GET", "/analytics", ""},
@@ -208,6 +226,8 @@ func TestAnswersAreAsTheyWere(t *testing.T) {
 		{"problem_invalid", guard.Operator, 422, "GET", "/jobs?longer=soon&kind=%20x", ""},
 		{"problem_of_the_document", guard.Operator, 422, "GET", "/jobs?limit=0&state=asleep", ""},
 		{"problem_no_such_job", guard.Operator, 404, "GET", "/jobs/77", ""},
+		{"problem_no_such_limit", guard.Viewer, 404, "GET", "/limits/fax", ""},
+		{"problem_no_rule", guard.Operator, 422, "PUT", "/limits/tenant", `{"rule":"many"}`},
 		{"problem_role", guard.Viewer, 403, "GET", "/job-ids?error=4111", ""},
 		{"problem_restricted", guard.Operator, 403, "POST", "/jobs", `{"jobs":[{"kind":"sh"}],"force":true}`},
 		{"problem_unexpected", guard.Operator, 500, "POST", "/queues/mail/pause", `{}`},

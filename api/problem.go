@@ -36,6 +36,7 @@ var conditions = []struct {
 }{
 	{stint.ErrNotFound, "no-such-job", http.StatusNotFound, ""},
 	{stint.ErrNoSchedule, "no-such-schedule", http.StatusNotFound, ""},
+	{ops.ErrNoLimit, "no-such-limit", http.StatusNotFound, ""},
 	{ops.ErrFreeLease, "free-lease", http.StatusNotFound, ""},
 	{store.ErrBuried, "no-such-engine", http.StatusNotFound, "there is no such engine in the roster"},
 	{store.ErrBurialBlocked, "burial-blocked", http.StatusConflict, ""},

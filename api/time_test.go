@@ -69,6 +69,12 @@ func (hanging) Drain(ctx context.Context, _ store.EngineID) error { return hangs
 func (hanging) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 	return hang[[]store.EngineInfo](ctx)
 }
+func (hanging) Limits(ctx context.Context) ([]store.LimitInfo, error) {
+	return hang[[]store.LimitInfo](ctx)
+}
+func (hanging) Gates(ctx context.Context, _ string, _ int) ([]store.GateInfo, error) {
+	return hang[[]store.GateInfo](ctx)
+}
 func (hanging) Leases(ctx context.Context) ([]store.Lease, error) { return hang[[]store.Lease](ctx) }
 func (hanging) Schedules(ctx context.Context) ([]store.ScheduleInfo, error) {
 	return hang[[]store.ScheduleInfo](ctx)
@@ -132,7 +138,7 @@ func (hanging) Revoke(ctx context.Context, _, _, _ string) (store.Revocation, bo
 func TestNobodyWaitsForEverForTheDatabase(t *testing.T) {
 	bodies := map[string]string{
 		"jobs-enqueue": `{"jobs":[{"kind":"mail"}],"force":true}`, "jobs-cancel": `{"ids":[1]}`, "jobs-retry": `{"ids":[1]}`, "jobs-delete": `{"filter":{}}`,
-		"schedules-add": `{"recurrence":"@daily","job":{"kind":"mail"},"force":true}`,
+		"limits-set": `{"rule":"10"}`, "schedules-add": `{"recurrence":"@daily","job":{"kind":"mail"},"force":true}`,
 	}
 	counting := []string{"queues-list", "jobs-count", "analytics-due", "doctor"}
 	for _, deaf := range []bool{false, true} {

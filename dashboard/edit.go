@@ -66,7 +66,7 @@ func (b *Dashboard) edit(r *http.Request) (any, error) {
 // editOf is the form filled in with all that a job was enqueued with.
 func editOf(j *stint.JobInfo, now time.Time) editPage {
 	p := editPage{Like: j, Form: url.Values{
-		"kind": {j.Kind}, "args": {indented(j.Args)}, "queue": {j.Queue}, "priority": {strconv.Itoa(j.Priority)}, "tags": {strings.Join(j.Tags, "\n")},
+		"kind": {j.Kind}, "args": {indented(j.Args)}, "queue": {j.Queue}, "priority": {strconv.Itoa(j.Priority)}, "tags": {strings.Join(j.Tags, "\n")}, "limits": {strings.Join(j.Limits, "\n")},
 		"urn": {j.URN}, "source": {j.Source}, "description": {j.Description()}, "metadata": {indented(undescribed(j))}, "retry": {j.Retry}, "max_losses": {strconv.Itoa(j.MaxLosses)},
 	}}
 	if j.State.Final() { // beside itself it would be a duplicate

@@ -36,7 +36,7 @@ func forms() []form {
 		{path: "/jobs/bulk", do: (*Dashboard).bulkJobs, back: func(r *http.Request) string { return address("/jobs", choice(r.PostForm).query) }},
 		{path: "/jobs/new", do: (*Dashboard).newJob, back: func(*http.Request) string { return "/jobs" }, again: (*Dashboard).editAgain},
 	}
-	for _, noun := range []string{"jobs", "queues", "schedules", "engines", "leases"} {
+	for _, noun := range []string{"jobs", "queues", "limits", "schedules", "engines", "leases"} {
 		all = append(all, form{
 			path: "/" + noun + "/{name}/{verb}",
 			do: func(b *Dashboard, r *http.Request) (flash, error) {

@@ -63,6 +63,7 @@ func functions(path string) template.FuncMap {
 		"listed":  words.Listed,
 		"visible": words.Visible,
 		"json":    marked,
+		"limitOf": store.LimitOf,
 		"sub":     func(a, b time.Time) time.Duration { return max(0, a.Sub(b)) },
 		"id":      func(id stint.ID) string { return id.String() },
 		"outcomes": func() []string {

@@ -54,6 +54,16 @@ func goldenPages(t *testing.T) map[string]struct {
 	waiting := stint.JobInfo{ID: 43, Kind: "send_invoice", State: stint.Retrying, Queue: "mail", Attempt: 3, Faulty: true, StartBy: noon.Add(time.Hour), Metadata: json.RawMessage(`{"edited_from":42}`), Created: noon.Add(-time.Minute), Due: noon.Add(90 * time.Second), Correlation: "43"}
 	running := stint.JobInfo{ID: 44, Kind: "send_invoice", State: stint.Running, Begun: true, Queue: "mail", Attempt: 1, Created: noon.Add(-time.Minute), Due: noon.Add(-20 * time.Second), Correlation: "44"}
 	ready := stint.JobInfo{ID: 45, Kind: "send_invoice", State: stint.Available, Queue: "mail", Attempt: 1, Created: noon.Add(-time.Minute), Due: noon.Add(-time.Minute), Correlation: "45"}
+	limited := ready
+	limited.ID, limited.Limits = 46, []string{"smtp", "tenant=a<b>"}
+	smtp := store.GateInfo{Gate: "smtp", Rule: "10,100/1m", Held: 10, Asked: 3, Holds: []store.GateHolding{{Engine: 5, Instance: "one", Held: 7}, {Engine: 6, Instance: "two", Held: 3, Asked: 3}}}
+	tenant := store.GateInfo{Gate: "tenant=a<b>", Key: "a<b>", Rule: "2", Held: 1, Holds: []store.GateHolding{{Engine: 5, Instance: "one", Held: 1}}}
+	limits := []limitRow{
+		{store.LimitInfo{Name: "smtp", Rule: "10,100/1m", Declared: "5", Set: "10,100/1m", SetAt: noon.Add(-time.Hour), By: "ann", Why: "a <new> server", Gates: 1, Held: 10, Asked: 3, Engines: 2}},
+		{store.LimitInfo{Name: "tenant", Rule: "2", Declared: "2", Gates: 1234, Held: 2001, Engines: 2}},
+		{store.LimitInfo{Name: "fax", Rule: "0", Set: "0", SetAt: noon.Add(-time.Hour)}},
+		{store.LimitInfo{Name: "erp", Rule: "any", Gates: 1, Held: 4, Engines: 1}},
+	}
 	filter := choice(url.Values{"state": {"failed", "retrying"}, "kind": {"send_invoice"}})
 	recurrence, err := cron.Parse("30 2 * * *")
 	if err != nil {
@@ -97,6 +107,12 @@ func goldenPages(t *testing.T) map[string]struct {
 		"job":           {"/jobs/42", jobPage{Job: view.Job{JobInfo: &failed}, History: []attempt{{failed.Attempts[1], view.Result{}}, {failed.Attempts[0], view.Result{}}}, Related: []stint.JobInfo{waiting}, More: true}},
 		"job-running":   {"/jobs/44", jobPage{Job: view.Job{JobInfo: &running, RunsOn: &view.Runner{Token: 5, Instance: "one", Host: "h1", PID: 11, Beat: noon.Add(-time.Second)}}}},
 		"job-waiting":   {"/jobs/45", jobPage{Job: view.Job{JobInfo: &ready}, Crew: view.Crew{Engines: []store.EngineInfo{worker.EngineInfo}}, Queued: 1234}},
+		"job-limited":   {"/jobs/46", jobPage{Job: view.Job{JobInfo: &limited}, Crew: view.Crew{Engines: []store.EngineInfo{worker.EngineInfo}, Gates: []store.GateInfo{smtp, tenant}}, InUse: gatesOf([]store.GateInfo{smtp, tenant})}},
+		"limits":        {"/limits", limitsPage{limits}},
+		"limits-none":   {"/limits", limitsPage{}},
+		"limit":         {"/limits/smtp", limitPage{limitRow: limits[0], Holders: &gatesOf([]store.GateInfo{smtp})[0]}},
+		"limit-keys":    {"/limits/tenant", limitPage{limitRow: limits[1], Keys: gatesOf([]store.GateInfo{tenant}), More: 1233}},
+		"limit-unknown": {"/limits/fox", limitPage{limitRow: limitRow{store.LimitInfo{Name: "fox", Rule: "any"}}}},
 		"bulk":          {"/jobs/bulk?verb=cancel", bulkPage{Verb: &bulkVerbs[0], Filter: filter, Matched: 10000, More: true, First: []stint.JobInfo{waiting}}},
 		"edit":          {"/jobs/42/edit", offering(editOf(&failed, noon))},
 		"edit-waiting":  {"/jobs/43/edit", offering(editOf(&waiting, noon))},

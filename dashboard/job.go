@@ -22,6 +22,7 @@ import (
 type jobPage struct {
 	view.Job
 	Crew    view.Crew       `json:"-"` // heartbeats are no change of the page
+	InUse   []gateRow       // of its limits, while it is available
 	Queued  int64           `json:"-"` // jobs of its queue that are due; 0 unless it is one of them
 	History []attempt       // its attempts, the last one first
 	Related []stint.JobInfo // that come from each other, without this one
@@ -59,10 +60,11 @@ func (b *Dashboard) job(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := jobPage{Job: j}
+	p := jobPage{Job: j, InUse: gatesOf(j.Gates)}
 	if p.Crew, err = view.CrewFor(r.Context(), b.store, *j.JobInfo); err != nil {
 		return nil, err
 	}
+	p.Crew.Gates, p.Gates = j.Gates, nil
 	if j.State == stint.Available {
 		backlog := b.figures.queued.Get(r.Context()).Value
 		if i := slices.IndexFunc(backlog, func(g report.DueGroup) bool { return g.Value != nil && *g.Value == j.Queue }); i >= 0 {

@@ -41,6 +41,8 @@ var pages = []page{
 	{path: "/jobs/{id}", name: "job", title: "Job", data: (*Dashboard).job},
 	{path: "/jobs/{id}/edit", name: "edit", title: "Edit and retry", needs: guard.Operator, data: (*Dashboard).edit},
 	{path: "/queues", name: "queues", title: "Queues", Label: "Queues", Key: "q", data: (*Dashboard).queues},
+	{path: "/limits", name: "limits", title: "Limits", Label: "Limits", Key: "l", data: (*Dashboard).limits},
+	{path: "/limits/{limit}", name: "limit", title: "Limit", data: (*Dashboard).limitPage},
 	{path: "/kinds", name: "kinds", title: "Kinds", Label: "Kinds", Key: "k", data: (*Dashboard).kinds},
 	{path: "/kinds/{kind}", name: "kind", title: "Kind", data: (*Dashboard).kind},
 	{path: "/errors", name: "errors", title: "Errors", Label: "Errors", Key: "e", data: (*Dashboard).errors},

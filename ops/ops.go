@@ -196,6 +196,7 @@ type Store interface {
 	store.ScheduleKeeper
 	store.Scheduler
 	store.Leaser
+	store.Limiter
 	report.LiveStats
 	report.ErrorAnalyst
 	report.StatsStore

@@ -231,7 +231,7 @@ func (s *Store) Limits(ctx context.Context) ([]store.LimitInfo, error) {
 
 // gatesOfSQL reads the gate that has the limit's name, and those of its keys: ">" comes after "=".
 const gatesOfSQL = `
-select gate, sum(held), sum(asked), json_agg(json_build_object(
+select gate, coalesce((select coalesce(l.fixed, l.declared) from stint.limits l where l.name = split_part($1, '=', 1)), 'any'), sum(held), sum(asked), json_agg(json_build_object(
          'engine', engine::text, 'instance', instance, 'held', held, 'asked', asked, 'since', since) order by i)
 from (select * from stint.permits_held($1, $1 || chr(1)) union all select * from stint.permits_held($1 || '=', $1 || '>')) h
 group by gate order by sum(asked) desc, sum(held) desc, gate limit $2`
@@ -240,7 +240,7 @@ group by gate order by sum(asked) desc, sum(held) desc, gate limit $2`
 func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) {
 	return collect(ctx, s.pool, fmt.Sprintf("list the gates of the limit %q", limit), s.sql.in(gatesOfSQL), []any{limit, max(0, most)}, func(row pgx.CollectableRow) (g store.GateInfo, err error) {
 		var holds []byte
-		if err = row.Scan(&g.Gate, &g.Held, &g.Asked, &holds); err != nil {
+		if err = row.Scan(&g.Gate, &g.Rule, &g.Held, &g.Asked, &holds); err != nil {
 			return g, err
 		}
 		_, g.Key, _ = strings.Cut(g.Gate, "=")

@@ -155,6 +155,10 @@ func lively(t *testing.T, st anyStore) {
 	check(err)
 	_, err = st.Acquire(ctx, "retention", holder, time.Hour)
 	check(err)
+	check(st.DeclareLimits(ctx, map[string]stint.LimitRule{"smtp": {AtOnce: 3}}))
+	check(st.SetLimit(ctx, "tenant", stint.LimitRule{AtOnce: 2, Starts: 100, Per: time.Minute}, "ann", "it's <slow>"))
+	_, err = st.Permits(ctx, holder, store.PermitRequest{Take: []store.Taking{{Gates: []store.TakingGate{{Gate: "smtp"}, {Gate: "tenant=a/b é"}}, Want: 1}}})
+	check(err)
 	check(st.WriteMetrics(ctx, report.Metrics{Instance: "one", Since: time.Now(), At: time.Now(), Kinds: map[string]report.Durations{"mail": {Count: 1, Total: 5}}}))
 }
 
@@ -206,6 +210,8 @@ func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 		Engines(ctx context.Context) ([]store.EngineInfo, error)
 		EngineMetrics(ctx context.Context) ([]report.Metrics, error)
 		Leases(ctx context.Context) ([]store.Lease, error)
+		Limits(ctx context.Context) ([]store.LimitInfo, error)
+		Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error)
 	}
 	questions := map[string]call[both]{
 		"Counts":             func(ctx context.Context, s both) (any, error) { return s.Counts(ctx) },
@@ -232,9 +238,12 @@ func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 		"DueBy nonsense": func(ctx context.Context, s both) (any, error) {
 			return s.DueBy(ctx, "colour", report.AnalyticsFilter{}, 0)
 		},
-		"Engines": func(ctx context.Context, s both) (any, error) { return s.Engines(ctx) },
-		"Metrics": func(ctx context.Context, s both) (any, error) { return s.EngineMetrics(ctx) },
-		"Leases":  func(ctx context.Context, s both) (any, error) { return s.Leases(ctx) },
+		"Engines":       func(ctx context.Context, s both) (any, error) { return s.Engines(ctx) },
+		"Metrics":       func(ctx context.Context, s both) (any, error) { return s.EngineMetrics(ctx) },
+		"Leases":        func(ctx context.Context, s both) (any, error) { return s.Leases(ctx) },
+		"Limits":        func(ctx context.Context, s both) (any, error) { return s.Limits(ctx) },
+		"Gates":         func(ctx context.Context, s both) (any, error) { return s.Gates(ctx, "tenant", 5) },
+		"Gates of none": func(ctx context.Context, s both) (any, error) { return s.Gates(ctx, "fax", 5) },
 	}
 	for id := range stint.ID(10) {
 		questions["Job "+(id+1).String()] = func(ctx context.Context, s both) (any, error) { return s.Job(ctx, id+1) }
@@ -528,6 +537,25 @@ func TestQueuesSchedulesEnginesAndLeasesAreChanged(t *testing.T) {
 	}
 	if _, err := server.Pause(ctx, "*", "", ""); !errors.Is(err, stint.ErrInvalid) {
 		t.Errorf("every queue: %v", err)
+	}
+
+	rule := stint.LimitRule{AtOnce: 7, Starts: 100, Per: time.Second, Burst: 5}
+	for _, limit := range []string{"x/y-é?#%", "..", "smtp"} {
+		if err := server.SetLimit(ctx, limit, rule, "nobody", "why"); err != nil {
+			t.Errorf("%s: set: %v", limit, err)
+		}
+		all, err := st.Limits(ctx)
+		if i := slices.IndexFunc(all, func(l store.LimitInfo) bool { return l.Name == limit }); err != nil || i < 0 || all[i].Rule != rule.String() || all[i].By != "ann" || all[i].Why != "why" {
+			t.Errorf("%s: the limits are %+v, %v", limit, all, err)
+		}
+		for _, want := range []bool{true, false} {
+			if was, err := server.ResetLimit(ctx, limit); was != want || err != nil {
+				t.Errorf("%s: reset: %v, %v, want %v", limit, was, err, want)
+			}
+		}
+	}
+	if err := server.SetLimit(ctx, "a b", rule, "", ""); !errors.Is(err, stint.ErrInvalid) {
+		t.Errorf("a limit that can be none: %v", err)
 	}
 
 	// Who asks is who the token says, whatever is said here.

@@ -244,6 +244,32 @@ func (s *Store) Revoke(ctx context.Context, name, _, why string) (store.Revocati
 	return d, err == nil, err
 }
 
+// Limits lists the limits, as [store.Limiter] does.
+func (s *Store) Limits(ctx context.Context) ([]store.LimitInfo, error) {
+	return ops.ListLimits.Call(ctx, s, ops.None{})
+}
+
+// Gates lists the gates of a limit, as [store.Limiter] does; up to 10,000.
+func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) {
+	gates, err := ops.ListKeys.Call(ctx, s, ops.LimitMost{LimitName: ops.LimitName{Limit: limit}, Most: most})
+	if errors.Is(err, ops.ErrNoLimit) {
+		return nil, nil
+	}
+	return gates, err
+}
+
+// SetLimit sets the rule of a limit, as [store.Limiter] does.
+func (s *Store) SetLimit(ctx context.Context, name string, rule stint.LimitRule, _, why string) error {
+	_, err := ops.SetLimit.Call(ctx, s, ops.NewLimitRule{LimitName: ops.LimitName{Limit: name}, Body: ops.LimitRule{Rule: rule.String(), Why: ops.Why{Why: why}}})
+	return err
+}
+
+// ResetLimit takes back what SetLimit set, as [store.Limiter] does.
+func (s *Store) ResetLimit(ctx context.Context, name string) (bool, error) {
+	c, err := ops.ResetLimit.Call(ctx, s, ops.LimitName{Limit: name})
+	return c.Changed, err
+}
+
 // Now implements [store.Clock]: it is the time by the clock of the server's database,
 // or else by the server's own.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {

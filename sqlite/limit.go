@@ -282,7 +282,14 @@ func scanLimit(l *store.LimitInfo, q *stmt) error {
 // Gates implements [store.Limiter].
 func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) {
 	return reading(ctx, s, "list gates of "+limit, func(c *conn) (gates []store.GateInfo, err error) {
-		err = c.gatesInUse(gatesOfSQL, []any{limit}, func(g store.GateInfo) { gates = append(gates, g) })
+		rule, err := oneRow(c, firstText[string], ruleSQL, store.LimitOf(limit))
+		if err != nil {
+			return nil, err
+		}
+		err = c.gatesInUse(gatesOfSQL, []any{limit}, func(g store.GateInfo) {
+			g.Rule = cmp.Or(rule, stint.LimitRule{}.String())
+			gates = append(gates, g)
+		})
 		slices.SortFunc(gates, func(a, b store.GateInfo) int {
 			return cmp.Or(cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.Held, a.Held), strings.Compare(a.Gate, b.Gate))
 		})

@@ -43,7 +43,7 @@ type Limiter interface {
 	Limits(ctx context.Context) ([]LimitInfo, error)
 
 	// Gates lists the gates of a limit of which permits are held or asked for, those that most is
-	// asked for first, up to a number.
+	// asked for first, up to a number. Instead of a limit a gate can be named: tenant=acme.
 	Gates(ctx context.Context, limit string, most int) ([]GateInfo, error)
 
 	// TidyPermits forgets what is known of gates that nobody uses, and reports how many rows that
@@ -121,6 +121,7 @@ type LimitInfo struct {
 type GateInfo struct {
 	Gate  string        `json:"gate"`
 	Key   string        `json:"key,omitempty"`
+	Rule  string        `json:"rule"` // that of its limit, as in [LimitInfo]
 	Held  int64         `json:"held"`
 	Asked int64         `json:"asked"`
 	Holds []GateHolding `json:"holds"`

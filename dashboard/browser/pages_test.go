@@ -32,8 +32,14 @@ func (b *board) life() []shown {
 	b.enqueue("print_labels", stint.Queue("labels"))
 	b.becomes(failed, stint.Failed)
 	b.becomes(retrying, stint.Retrying)
-	slow := b.enqueue("render_report")
+	for limit, rule := range map[string]stint.LimitRule{"smtp": {AtOnce: 2, Starts: 6000, Per: time.Minute}, "tenant": {AtOnce: 1}} {
+		if err := b.store.SetLimit(b.Context(), limit, rule, "ann@ops", "the server is slow"); err != nil {
+			b.Fatal(err)
+		}
+	}
+	slow := b.enqueue("render_report", stint.Limited("smtp", "tenant=acme"))
 	b.becomes(slow, stint.Running)
+	limited := b.enqueue("render_report", stint.Limited("tenant=acme"))
 	cancelled := b.enqueue("send_invoice", stint.Delay(time.Hour))
 	if _, err := b.store.Cancel(b.Context(), []stint.ID{cancelled}, "no need"); err != nil {
 		b.Fatal(err)
@@ -43,8 +49,8 @@ func (b *board) life() []shown {
 	b.submit(`form[action="/queues/reports/pause"] button`)
 	return []shown{
 		{"overview", "/"}, {"jobs", "/jobs"}, {"jobs-filtered", "/jobs?state=failed&state=retrying&queue=mail"},
-		{"job", b.job(failed)}, {"job-running", b.job(slow)}, {"edit", b.job(failed) + "/edit"}, {"new", "/jobs/new"}, {"bulk", "/jobs/bulk?verb=retry&state=failed"},
-		{"queues", "/queues"}, {"kinds", "/kinds"}, {"kind", "/kinds/send_invoice"}, {"errors", "/errors"}, {"schedules", "/schedules"}, {"schedule", "/schedules/nightly-report"},
+		{"job", b.job(failed)}, {"job-running", b.job(slow)}, {"job-limited", b.job(limited)}, {"edit", b.job(failed) + "/edit"}, {"new", "/jobs/new"}, {"bulk", "/jobs/bulk?verb=retry&state=failed"},
+		{"queues", "/queues"}, {"limits", "/limits"}, {"limit", "/limits/smtp"}, {"limit-keys", "/limits/tenant"}, {"kinds", "/kinds"}, {"kind", "/kinds/send_invoice"}, {"errors", "/errors"}, {"schedules", "/schedules"}, {"schedule", "/schedules/nightly-report"},
 		{"engines", "/engines"}, {"engine", fmt.Sprintf("/engines/%d", b.engine().Token)}, {"database", "/database"}, {"metrics", "/figures"}, {"changes", "/changes"},
 		{"problem", "/jobs/99999999"},
 	}

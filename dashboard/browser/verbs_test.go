@@ -323,6 +323,29 @@ func TestALeaseIsReleased(t *testing.T) {
 	}
 }
 
+func TestALimitIsSetAndReset(t *testing.T) {
+	b := newBoard(t)
+	defer b.work()()
+	if err := b.store.DeclareLimits(t.Context(), map[string]stint.LimitRule{"smtp": {AtOnce: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	b.becomes(b.enqueue("slow", stint.Limited("smtp")), stint.Running)
+	second := b.enqueue("slow", stint.Limited("smtp"))
+	b.visit(b.job(second))
+	b.until(`document.querySelector(".lead").textContent.includes("waits for the limit smtp: 1 of 1 in use, by worker-1 (1)")`) // the page follows
+	b.submit(`a[href="/limits/smtp"]`)
+	b.until(`document.querySelector("h1").textContent === "Limit smtp"`)
+	b.enter(`form[action="/limits/smtp/set"] input[name="rule"]`, "2")
+	b.enter(`form[action="/limits/smtp/set"] input[name="why"]`, "a new server")
+	b.submit(`form[action="/limits/smtp/set"] button`)
+	b.says("Limit smtp is set to 2, and was 1.")
+	b.becomes(second, stint.Running)
+	b.until(`document.querySelector("meter").value === 2`)
+	b.enter(`form[action="/limits/smtp/reset"] input[name="confirm"]`, "reset")
+	b.submit(`form[action="/limits/smtp/reset"] button`)
+	b.says("Limit smtp was reset from 2 to 1, which programs declare.")
+}
+
 // TestAListFollowsWhatHappens has no verb: the page shows by itself what others do.
 func TestAListFollowsWhatHappens(t *testing.T) {
 	b := newBoard(t)

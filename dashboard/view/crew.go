@@ -15,6 +15,8 @@ import (
 type Crew struct {
 	Engines []store.EngineInfo
 	Paused  []string
+
+	Gates []store.GateInfo // of one job that is shown: see [GatesOf]
 }
 
 // Muster finds a crew.
@@ -36,7 +38,7 @@ func CrewFor(ctx context.Context, store Muster, jobs ...stint.JobInfo) (c Crew, 
 }
 
 // WaitsForInWords says what an available job waits for at a time of the store's clock: any
-// engine, one that would take it, a slot, or its queue.
+// engine, one that would take it, a slot, its limits, or its queue.
 func (c Crew) WaitsForInWords(j stint.JobInfo, now time.Time) string {
 	able := those(c.Engines, func(e store.EngineInfo) bool { return e.Performs(j.Kind) })
 	willing := those(able, func(e store.EngineInfo) bool { return e.WorksOn(j.Queue) })
@@ -46,6 +48,7 @@ func (c Crew) WaitsForInWords(j stint.JobInfo, now time.Time) string {
 	for _, e := range open {
 		slots += e.Slots
 	}
+	limits := WaitsForGates(c.Gates)
 	switch {
 	case slices.Contains(c.Paused, j.Queue):
 		return "its queue is paused"
@@ -59,7 +62,12 @@ func (c Crew) WaitsForInWords(j stint.JobInfo, now time.Time) string {
 		return "waits for an engine: those that would take it do not beat"
 	case len(open) == 0:
 		return "waits for an engine: those that would take it drain"
+	case limits != "":
+		return limits
 	case slices.ContainsFunc(open, func(e store.EngineInfo) bool { return len(e.Running) < e.Slots }):
+		if len(j.Limits) > 0 {
+			return "waits for an engine, or for its limits"
+		}
 		return "waits for an engine" // that has time
 	case slots == 1:
 		return "waits for a slot: the only one is busy"

@@ -17,10 +17,11 @@ var (
 	Deletable   = []stint.State{stint.Completed, stint.Failed, stint.Cancelled}
 )
 
-// Job is a job with who performs it now.
+// Job is a job with who performs it now, or which limits keep it from that.
 type Job struct {
 	*stint.JobInfo
-	RunsOn *Runner `json:"runs_on,omitempty"`
+	RunsOn *Runner          `json:"runs_on,omitempty"`
+	Gates  []store.GateInfo `json:"gates,omitempty"` // while it is available: what is in use of its limits
 }
 
 // JobOf finds a job, or [stint.ErrNotFound].
@@ -34,7 +35,11 @@ func JobOf(ctx context.Context, store Store, id stint.ID) (Job, error) {
 		return Job{}, err
 	}
 	runner, err := RunnerOf(ctx, store, crew, job)
-	return Job{job, runner}, err
+	if err != nil {
+		return Job{}, err
+	}
+	gates, err := GatesOf(ctx, store, job)
+	return Job{job, runner, gates}, err
 }
 
 // Runner is the engine that performs a job now.

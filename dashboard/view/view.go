@@ -16,7 +16,8 @@ type Store interface {
 	store.Pauser
 	store.Roster
 	store.ScheduleKeeper
-	Fetch(ctx context.Context, at []store.Position) ([]store.Entry, error) // see [store.Claimer]
+	Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) // see [store.Limiter]
+	Fetch(ctx context.Context, at []store.Position) ([]store.Entry, error)       // see [store.Claimer]
 }
 
 // Now is the time by the clock that decides: the store's, where it has one.

@@ -49,6 +49,7 @@ type app struct {
 	origins map[string]origin // of flags that do not have their default
 
 	schedules []fileSchedule // of the file
+	limits    []fileLimit    // of the file
 	admission admission      // of the file, to the dashboard
 
 	db      databaseFlags
@@ -286,6 +287,8 @@ func (a *app) rootCommand() *cobra.Command {
 		a.httpCommand(),
 		a.jobsCommand(),
 		a.queuesCommand(),
+		a.limitsCommand(),
+		a.keysCommand(),
 		a.schedulesCommand(),
 		a.kindsCommand(),
 		a.enginesCommand(),

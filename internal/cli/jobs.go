@@ -145,8 +145,9 @@ func (a *app) jobsShowCommand() *cobra.Command {
 	var id stint.ID
 	return a.asks(page(`show ID: Show a job with all of its attempts
 
-Show prints everything about a job: what was enqueued, the engine that runs it now,
-and for each attempt when and where it ran, how it ended, its result and its error.
+Show prints everything about a job: what was enqueued, the engine that runs it now or
+the limits that it waits for, and for each attempt when and where it ran, how it ended,
+its result and its error.
 --json prints one object with a list of executions.
 
 Examples:
@@ -157,6 +158,7 @@ Examples:
 			return shown, nil, err
 		}
 		engines, err := view.CrewFor(ctx, db, *shown.JobInfo)
+		engines.Gates = shown.Gates
 		return shown, func(now time.Time) { a.showJob(shown, engines, now) }, err
 	}, func(_ *cobra.Command, args []string) (err error) {
 		id, err = jobID(args[0])
@@ -203,6 +205,7 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 	if j.Unique != "" {
 		d.add("unique", fmt.Sprintf("%s of %s", j.Unique, j.UniqueKey()))
 	}
+	d.add("limits", j.Limits)
 	d.add("retry", j.Retry)
 	d.add("timeout", j.Timeout)
 	d.add("losses", j.Losses)

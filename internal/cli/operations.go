@@ -155,6 +155,8 @@ func hintName(err error) error {
 		return withHint(err, "stint jobs show %d says what it waits for", busy.Job)
 	case errors.Is(err, stint.ErrNoSchedule):
 		return withHint(err, "stint schedules list shows those that there are")
+	case errors.Is(err, ops.ErrNoLimit):
+		return withHint(err, "stint limits shows those that there are")
 	case errors.Is(err, ops.ErrFreeLease):
 		return withHint(err, "stint leases list shows who holds which")
 	case errors.Is(err, store.ErrBurialBlocked):

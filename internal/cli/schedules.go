@@ -168,6 +168,7 @@ func showTemplate(d details, j stint.NewJob) {
 	d.add("source", j.Source)
 	d.add("correlation", j.Correlation)
 	d.add("metadata", j.Metadata)
+	d.add("limits", j.Limits)
 	d.add("retry", j.Retry)
 	d.add("timeout", j.Timeout)
 	d.add("start within", j.StartWithin)

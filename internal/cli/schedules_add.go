@@ -234,7 +234,7 @@ func (f *scheduleFlags) addToFile(known *pflag.FlagSet, kind *string, args *json
 	given := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.add(given)
 	given.VisitAll(func(flag *pflag.Flag) {
-		if flag.Name != "force" && flag.Name != "tag" && flag.Name != "metadata" {
+		if flag.Name != "force" && flag.Name != "tag" && flag.Name != "limit" && flag.Name != "metadata" {
 			known.AddFlag(flag)
 		}
 	})
@@ -244,6 +244,7 @@ func (f *scheduleFlags) addToFile(known *pflag.FlagSet, kind *string, args *json
 		return err
 	}), "args", "")
 	known.Var(nameList(&f.job.tags, "tags"), "tags", "")
+	known.Var(nameList(&f.job.limits, "limits"), "limits", "")
 	known.Var(fileOnly(func(e entry) error {
 		raw, err := e.json()
 		f.job.opts = append(f.job.opts, stint.Metadata(raw))

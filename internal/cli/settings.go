@@ -93,7 +93,7 @@ func (a *app) readSettings(flags *pflag.FlagSet) error {
 		if file, err = readFile(a.config); err != nil {
 			return err
 		}
-		a.schedules, a.admission = file.schedules, file.admission
+		a.schedules, a.limits, a.admission = file.schedules, file.limits, file.admission
 	}
 	var first error
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -222,6 +222,10 @@ flags:
   role = "viewer"                # of all people but these
   roles = {ann = "admin"}
 
+  [limits]                       # declared by work and up; as stint limits set
+  smtp = 10                      # at once, over all engines
+  tenant = "2,100/1m"            # for each key: and 100 starts a minute
+
   [schedules.backup]             # declared by work and up; as stint schedules add
   cron = "30 2 * * *"            # or every = "5m"
   zone = "Europe/Berlin"
@@ -279,6 +283,9 @@ func (a *app) effective(flags *pflag.FlagSet, of *engineFlags) []shownSetting {
 		shown = append(shown, s)
 	})
 	shown = append(shown, a.admission.shown...)
+	for _, l := range a.limits {
+		shown = append(shown, l.shown())
+	}
 	for _, f := range a.schedules {
 		shown = append(shown, f.shown())
 	}

@@ -26,6 +26,7 @@ type settingsFile struct {
 	entries map[string]entry       // of known, by key
 
 	schedules []fileSchedule
+	limits    []fileLimit
 	admission admission
 }
 
@@ -137,6 +138,8 @@ func (f *settingsFile) read(table entry) error {
 			f.entries[e.key] = e
 		case e.key == schedulesKey:
 			f.schedules, err = readSchedules(e)
+		case e.key == limitsKey:
+			f.limits, err = readLimits(e)
 		case slices.Contains(admissionKeys, e.key):
 			err = f.admission.read(e)
 		case !f.isSection(e.key):
@@ -162,7 +165,7 @@ func (f *settingsFile) isSection(key string) bool {
 
 // unknown suggests a similar key, or the key of a flag with a similar name.
 func (f *settingsFile) unknown(e entry) error {
-	meant := map[string]string{schedulesKey: "[" + schedulesKey + ".NAME]", tokenKey: "[[" + tokenKey + "]]", userKey: "[[" + userKey + "]]"}
+	meant := map[string]string{schedulesKey: "[" + schedulesKey + ".NAME]", limitsKey: "[" + limitsKey + "]", tokenKey: "[[" + tokenKey + "]]", userKey: "[[" + userKey + "]]"}
 	for key, flag := range f.known {
 		meant[key], meant[flag.Name] = key, key
 		for i, c := range key {

@@ -108,6 +108,7 @@ func (a *app) check(f *engineFlags) (*stint.Mux, error) {
 	if f.demo {
 		addDemoKinds(mux)
 	}
+	a.declareLimits(mux)
 	if !f.board.isOff() {
 		if _, _, err := a.dashboardConfig(&f.board); err != nil {
 			return nil, err

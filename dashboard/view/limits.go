@@ -1,0 +1,96 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
+)
+
+// holdersShown is how many of the engines that hold a gate a sentence names.
+const holdersShown = 3
+
+// GatesOf finds the gates that a job waits for while it is available, as far as they are
+// in use.
+func GatesOf(ctx context.Context, st Store, j *stint.JobInfo) (gates []store.GateInfo, err error) {
+	if j.State != stint.Available || len(j.Limits) == 0 {
+		return nil, nil
+	}
+	for _, gate := range j.Limits {
+		found, err := st.Gates(ctx, gate, 100) // with those of keys that begin so
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range found {
+			if g.Gate == gate {
+				gates = append(gates, g)
+			}
+		}
+	}
+	return gates, nil
+}
+
+// Full reports whether a gate lets no more jobs start until one of them has ended, by the
+// permits that engines hold.
+func Full(g store.GateInfo) bool {
+	most, bounded := Most(g.Rule)
+	return bounded && g.Held >= most
+}
+
+// Most is how many jobs may run at once under a rule; false for any number.
+func Most(rule string) (most int64, bounded bool) {
+	r, err := stint.ParseLimitRule(rule)
+	return int64(max(0, r.AtOnce)), err == nil && r.AtOnce != 0
+}
+
+// GateInWords says what keeps jobs from starting under a gate: that it is full, and who
+// holds it, or that engines wait for the next start under its rate. It is empty for a gate
+// that lets jobs start.
+func GateInWords(g store.GateInfo) string {
+	r, err := stint.ParseLimitRule(g.Rule)
+	name := "the limit " + words.Visible(g.Gate)
+	switch {
+	case err != nil:
+		return ""
+	case r.AtOnce < 0:
+		return name + ", which lets no job start"
+	case Full(g):
+		return fmt.Sprintf("%s: %s of %d in use, by %s", name, words.Count(g.Held), r.AtOnce, HoldersInWords(g))
+	case r.Starts > 0:
+		return fmt.Sprintf("%s, under which %d start in %s", name, r.Starts, retry.FormatDuration(r.Per))
+	}
+	return ""
+}
+
+// HoldersInWords names the engines that hold permits of a gate.
+func HoldersInWords(g store.GateInfo) string {
+	var names []string
+	for _, h := range g.Holds {
+		if h.Held > 0 {
+			names = append(names, fmt.Sprintf("%s (%s)", words.Visible(h.Instance), words.Count(h.Held)))
+		}
+	}
+	if more := len(names) - holdersShown; more > 1 {
+		names = append(names[:holdersShown], words.Counted(more, "other engine"))
+	}
+	return words.Listed(names)
+}
+
+// WaitsForGates says for which of its gates a job waits. It is empty if all of them let it
+// start.
+func WaitsForGates(gates []store.GateInfo) string {
+	var all []string
+	for _, g := range gates {
+		if said := GateInWords(g); said != "" {
+			all = append(all, said)
+		}
+	}
+	if all == nil {
+		return ""
+	}
+	return "waits for " + strings.Join(all, "; and for ")
+}

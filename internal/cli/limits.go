@@ -1,0 +1,255 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/dashboard/view"
+	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/store"
+)
+
+const limitsListHelp = `List shows each limit with its rule, and how many permits to start jobs engines hold, and
+wait for. Permits that engines hold count, though an engine may keep some for a moment
+that it does not use. A limit with keys has its rule for each of them, and the columns
+count all of its keys together.`
+
+const limitsShowHelp = `show LIMIT: Show what a limit allows, and which engines hold it
+
+Show prints the rule of a limit, who set it and why, and the engines that hold permits to
+start its jobs, or wait for some. Of a limit with keys it prints the keys that most is
+asked for; stint keys lists them all.`
+
+const limitsSetHelp = `set LIMIT RULE: Set what a limit allows, on all engines and at once
+
+Set gives a limit a rule that counts in place of the one that programs declare, until it
+is reset. Jobs that run go on, also if they are more than the limit allows now. A limit
+that no program declares can be set as well.
+
+A rule says how many jobs run at once over all engines (10, or 0 for none), how many
+start in a time (100/1m), or both. Of the starts as many as burst= says may come at once.
+It counts for each key of a limit with keys.
+
+Examples:
+  stint limits set smtp 20 --why "the new server"
+  stint limits set smtp 10,100/1m,burst=5
+  stint limits set smtp 0
+  stint limits set smtp any`
+
+const limitsResetHelp = `reset LIMIT...: Take back what was set, so that what programs declare counts again
+
+Reset takes back what stint limits set did. A limit that no program declares allows all
+then.`
+
+const keysHelp = `keys LIMIT: List the keys of a limit that are in use
+
+Keys lists the keys of a limit of which engines hold permits to start jobs, or wait for
+some: those that most is asked for first.
+
+Examples:
+  stint keys tenant
+  stint keys tenant --most 1000 --json`
+
+func (a *app) limitsCommand() *cobra.Command {
+	return a.noun(page("limits|limit: List and show limits, set and reset them"),
+		lists(a, limitsListHelp, ops.ListLimits, a.listLimits),
+		a.limitsShowCommand(), a.limitsSetCommand(),
+		a.withJSON(eachName(a, page(limitsResetHelp), ops.ResetLimit, limitName, func(_ context.Context, _ *database, _ ops.LimitName, said string, c ops.LimitChanged) error {
+			return a.limitChanged(said, c)
+		})),
+	)
+}
+
+func limitName(name string) ops.LimitName { return ops.LimitName{Limit: name} }
+
+func (a *app) listLimits(limits []store.LimitInfo, now time.Time) {
+	printTable(a, limits, "no limits", row{"limit", "rule", "held", "asked", "keys", "engines", ""}, func(l store.LimitInfo) row {
+		return row{l.Name, l.Rule, l.Held, l.Asked, l.Gates, l.Engines, originOfRule(l, now)}
+	})
+}
+
+// originOfRule says where the rule of a limit comes from, if that is not what programs
+// declare.
+func originOfRule(l store.LimitInfo, now time.Time) string {
+	switch {
+	case l.Set != "" && l.Declared != "":
+		return "set " + words.Ago(l.SetAt, now) + reasonInWords(l.By, l.Why) + "; declared: " + l.Declared
+	case l.Set != "":
+		return "set " + words.Ago(l.SetAt, now) + reasonInWords(l.By, l.Why)
+	case l.Declared == "":
+		return "no rule: it allows all"
+	}
+	return ""
+}
+
+// most is how many keys to list.
+func mostFlag(cmd *cobra.Command, to *int, otherwise int) {
+	countFlag(cmd.Flags(), to, "most", otherwise, "how many keys at most", "")
+}
+
+func (a *app) limitsShowCommand() *cobra.Command {
+	in := new(ops.LimitMost)
+	cmd := a.asks(page(limitsShowHelp), func(ctx context.Context, db *database, _ []string) (any, shower, error) {
+		shown, err := ops.ShowLimit.Call(ctx, db, *in)
+		return shown, func(now time.Time) { a.showLimit(shown, now) }, hintName(err)
+	}, namesLimit(in))
+	mostFlag(cmd, &in.Most, 20)
+	return cmd
+}
+
+// namesLimit takes the name of a limit from the first argument, and checks it.
+func namesLimit(in *ops.LimitMost) func(*cobra.Command, []string) error {
+	return func(_ *cobra.Command, args []string) error {
+		in.Limit = args[0]
+		return ops.Check(in)
+	}
+}
+
+func (a *app) showLimit(l ops.ShownLimit, now time.Time) {
+	fmt.Fprintf(a.out, "limit %s\n\n", words.Visible(l.Name))
+	d := a.newDetails(now)
+	d.add("rule", l.Rule)
+	d.add("declared", cmp.Or(l.Declared, "by no program"))
+	if l.Set != "" {
+		d.add("set", words.Ago(l.SetAt, now)+reasonInWords(l.By, l.Why))
+	}
+	d.add("held", words.Counted(l.Held, "permit")+" by "+words.Counted(l.Engines, "engine"))
+	d.add("asked", words.Count(l.Asked))
+	d.Render()
+	a.listGates(l.InUse, l.LimitInfo, now)
+}
+
+// listGates prints who holds the gates of a limit: for a limit without keys its engines, and
+// else its keys.
+func (a *app) listGates(gates []store.GateInfo, l store.LimitInfo, now time.Time) {
+	for _, g := range gates {
+		if g.Key == "" {
+			fmt.Fprintln(a.out)
+			printTable(a, g.Holds, "", row{"engine", "instance", "held", "asked", "since"}, func(h store.GateHolding) row {
+				return row{h.Engine, h.Instance, h.Held, h.Asked, words.Ago(h.Since, now)}
+			})
+		}
+	}
+	if keys := withKeys(gates); len(keys) > 0 {
+		fmt.Fprintln(a.out)
+		a.listKeys(keys)
+		if more := l.Gates - len(gates); more > 0 {
+			a.note("%s more: stint keys %s", words.Counted(more, "key"), shellQuote(l.Name))
+		}
+	}
+}
+
+func withKeys(gates []store.GateInfo) (keys []store.GateInfo) {
+	for _, g := range gates {
+		if g.Key != "" {
+			keys = append(keys, g)
+		}
+	}
+	return keys
+}
+
+func (a *app) listKeys(gates []store.GateInfo) {
+	printTable(a, gates, "no key is in use", row{"key", "rule", "held", "asked", "engines", ""}, func(g store.GateInfo) row {
+		return row{cmp.Or(g.Key, "-"), g.Rule, g.Held, g.Asked, len(g.Holds), view.HoldersInWords(g)}
+	})
+}
+
+func (a *app) limitsSetCommand() *cobra.Command {
+	var why, by string
+	cmd := a.withJSON(a.does(page(limitsSetHelp), func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		in := ops.NewLimitRule{LimitName: limitName(args[0]), Body: ops.LimitRule{Rule: args[1], Why: ops.Why{Why: why}}}
+		if err := ops.Check(&in); err != nil {
+			return err
+		}
+		return a.on(changing, func(ctx context.Context, db *database, _ []string) error {
+			return doEach(ctx, a, db, ops.SetLimit, []ops.NewLimitRule{in}, func(_ context.Context, _ *database, _ ops.NewLimitRule, said string, c ops.LimitChanged) error {
+				return a.limitChanged(said, c)
+			})
+		})(ctx, cmd, args)
+	}))
+	reasonFlags(cmd, &why, &by, "the reason that is kept with the limit", "the person or program that sets it")
+	return cmd
+}
+
+func (a *app) limitChanged(said string, c ops.LimitChanged) error {
+	if a.json {
+		return a.printJSON(c)
+	}
+	fmt.Fprintln(a.out, said)
+	return nil
+}
+
+func (a *app) keysCommand() *cobra.Command {
+	in := new(ops.LimitMost)
+	cmd := a.asks(page(keysHelp), func(ctx context.Context, db *database, _ []string) (any, shower, error) {
+		gates, err := ops.ListKeys.Call(ctx, db, *in)
+		return gates, func(time.Time) { a.listKeys(gates) }, hintName(err)
+	}, namesLimit(in))
+	mostFlag(cmd, &in.Most, 100)
+	return cmd
+}
+
+// limitsKey is the table of a file in which each key is a limit.
+const limitsKey = "limits"
+
+// fileLimit is a limit of a file.
+type fileLimit struct {
+	name  string
+	rule  stint.LimitRule
+	place string // file and line
+}
+
+func readLimits(e entry) ([]fileLimit, error) {
+	parts, err := e.parts()
+	var all []fileLimit
+	for _, one := range parts {
+		l, err := readLimit(one)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	return all, err
+}
+
+// readLimit reads a limit whose rule is a string, or a number of jobs at once.
+func readLimit(e entry) (fileLimit, error) {
+	var text string
+	switch v := e.value.(type) {
+	case string:
+		text = v
+	case int64:
+		text = strconv.FormatInt(v, 10)
+	default:
+		return fileLimit{}, e.isNot(`a number, or a string: "10,100/1m"`)
+	}
+	l := fileLimit{name: e.name, place: fmt.Sprintf("%s:%d", e.file.path, e.line)}
+	err := stint.CheckLimitName(e.name)
+	if err == nil {
+		l.rule, err = stint.ParseLimitRule(text)
+	}
+	if invalid, ok := errors.AsType[*stint.InvalidError](err); ok {
+		err = errors.New(invalid.Problem)
+	}
+	return l, e.refuse(err)
+}
+
+// declareLimits adds the limits of the file to those that the engine of a mux declares.
+func (a *app) declareLimits(mux *stint.Mux) {
+	for _, l := range a.limits {
+		mux.Limit(l.name, l.rule)
+	}
+}
+
+// shown is the limit as stint config shows it.
+func (l fileLimit) shown() shownSetting {
+	return shownSetting{below(limitsKey, l.name), l.rule.String(), l.place}
+}
