@@ -152,12 +152,20 @@ func (s *session) claimFrom(list []target) (rest []target, tried bool, err error
 	return append(full, busy[1:]...), true, err
 }
 
-// before puts lanes in front of others, of which there may be many.
+// before puts lanes in front of others, of which there may be many. But with limits, lanes that had
+// their turn come after those of the same rank that had none.
 func before(rest, full, busy []target) []target {
-	if len(full)+len(busy) == 0 {
+	switch {
+	case len(full)+len(busy) == 0:
 		return rest
+	case full == nil || full[0].Limits == "":
+		return slices.Concat(full, busy, rest)
 	}
-	return slices.Concat(full, busy, rest)
+	all := slices.Concat(rest, busy, full)
+	if !slices.IsSortedFunc(all, inOrder) {
+		slices.SortStableFunc(all, inOrder)
+	}
+	return all
 }
 
 // took is what a call took.

@@ -43,7 +43,8 @@ func (l *lanes) count() int { return len(l.known) + len(l.foreign) }
 type target struct {
 	store.Lane
 	settle bool
-	most   int // how many entries there are permits for; 0 if that is not bounded
+	most   int      // how many entries there are permits for; 0 if that is not bounded
+	gates  *gateSet // of its limits, as permits found it last
 }
 
 // targets turns the lanes of a look into an order of claims: by priority, and within a priority

@@ -152,6 +152,7 @@ func (s *session) hear(news store.News) {
 	case news.Permits != "":
 		s.permits.hear(news)
 	case !news.Ready:
+		s.permits.mayHaveChanged()
 		s.wakeups.notifyAll()
 	case news.Lot == 0:
 		s.wakeups[work].notify()

@@ -16,7 +16,7 @@ import (
 )
 
 // A time-out is stored in milliseconds.
-var jobColumns = strings.Replace(rows.JobColumns, "j.timeout", "j.timeout * 1000", 1) + ", j.retry, j.limits"
+var jobColumns = strings.Replace(rows.JobColumns, "j.timeout", "j.timeout * 1000", 1) + ", j.retry"
 
 // Job implements [store.Inspector].
 func (s *Store) Job(ctx context.Context, id stint.ID) (*stint.JobInfo, error) {
@@ -76,7 +76,7 @@ func decodeExecutions(text []byte) (list []stint.Attempt, err error) {
 // scanJob reads jobColumns and what the caller selected after them.
 func scanJob(row pgx.CollectableRow, more ...any) (j stint.JobInfo, err error) {
 	var policy []byte
-	if err = scan(row, slices.Concat(rows.Job(&j), []any{&policy, &j.Limits}, more)...); err != nil {
+	if err = scan(row, slices.Concat(rows.Job(&j), []any{&policy}, more)...); err != nil {
 		return j, err
 	}
 	var p retry.Policy
@@ -104,9 +104,9 @@ func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {
 
 // Kinds implements [store.Inspector].
 func (s *Store) Kinds(ctx context.Context) ([]stint.KindInfo, error) {
-	return collect(ctx, s.pool, "list kinds", s.sql.in(`select kind, `+kindColumns+`, limits from stint.kinds order by kind`), nil,
+	return collect(ctx, s.pool, "list kinds", s.sql.in(`select kind, `+kindColumns+` from stint.kinds order by kind`), nil,
 		func(row pgx.CollectableRow) (d stint.KindInfo, err error) {
-			err = scan(row, append(rows.Kind(&d), &d.Limits)...)
+			err = scan(row, rows.Kind(&d)...)
 			return d, err
 		})
 }

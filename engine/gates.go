@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
+)
+
+const (
+	// aheadOfPermit is how many tasks may wait for each permit at most, as long as they take no longer
+	// than prefetchTime: so nothing is lost between two jobs, and an engine that is to give a permit
+	// back is soon done.
+	aheadOfPermit = 32
+
+	// yieldAfter is for how long an engine goes on to use all of its permits when others wait for some.
+	yieldAfter = 250 * time.Millisecond
+
+	// idlePermits is for how long an engine keeps permits that it does not use and nobody asks for,
+	// and betweenJobs the same if others ask: the next job may be on its way.
+	idlePermits = 10 * time.Second
+	betweenJobs = 20 * time.Millisecond
+
+	// lateStart is how late a start may be. One that is later is bought again.
+	lateStart = 20 * time.Millisecond
+)
+
+// gate is what the session knows of one gate.
+type gate struct {
+	name    string
+	sets    []*gateSet // all that it belongs to
+	waiters []*gateSet // those with tasks that wait, the next one first
+	held    int        // permits that the session may use
+	used    int        // by tasks that have not ended
+	waiting int        // tasks that wait for a permit of it, or of another gate
+	fair    int
+	rule    stint.LimitRule
+	starts  []time.Time // those that were bought under the rule's rate, by this process's clock
+
+	over     int       // how many more are held than the rule allows
+	asked    int       // permits that others wait for
+	since    time.Time // when that was first seen
+	planned  int       // how many the claim stage is about to claim tasks for
+	doubted  bool      // the outcome of the last call is unknown
+	stale    bool      // it is to be asked about again
+	seen     time.Time // when the store was asked last
+	lastUsed time.Time
+}
+
+// gateSet is the gates that some jobs have in common. It belongs to lanes.
+type gateSet struct {
+	text    string
+	gates   []*gate
+	waiting []*task   // claimed, in the order of the claims
+	want    int       // for how many jobs to ask
+	retry   time.Time // when to ask again
+	alarm   time.Time // when a start comes that a task waits for
+	took    time.Duration
+	dropped bool // it is not known any more: another one stands for the text
+}
+
+// yields reports whether the session is to give back what it holds beyond its fair part.
+func (g *gate) yields() bool {
+	return g.over > 0 || g.asked > 0 && g.held > g.fair && time.Since(g.since) > yieldAfter
+}
+
+// usable returns how many permits tasks that are yet to be claimed may use.
+func (g *gate) usable() int {
+	if g.yields() {
+		return min(g.held, g.fair)
+	}
+	return g.held
+}
+
+// spent reports whether no more tasks may start. Those that were claimed may use what is to be given
+// back to others, but not what there is no more.
+func (g *gate) spent() bool { return g.used >= g.held || g.over > 0 && g.used >= g.fair }
+
+// free returns how many more tasks could start at once, if they were claimed.
+func (set *gateSet) free() int {
+	n := maxClaim
+	for _, g := range set.gates {
+		n = min(n, g.usable()-g.used-g.waiting)
+		if g.rule.Starts > 0 {
+			n = min(n, len(g.starts)-g.waiting)
+		}
+	}
+	return n
+}
+
+// ahead returns how many tasks are worth to wait for the permits that others use now.
+func (set *gateSet) ahead() int {
+	n := maxClaim
+	for _, g := range set.gates {
+		if g.rule.Starts > 0 || g.yields() {
+			return 0
+		}
+		n = min(n, g.held)
+	}
+	if set.took <= 0 {
+		return 0
+	}
+	return n * int(min(aheadOfPermit, prefetchTime/set.took))
+}
+
+// grows reports whether there may be more permits of each of the gates than the session holds.
+func (set *gateSet) grows() bool {
+	return !slices.ContainsFunc(set.gates, func(g *gate) bool { return g.yields() || g.rule.AtOnce != 0 && g.held >= g.rule.AtOnce })
+}
+
+// most returns how many entries of a lane to claim.
+func (set *gateSet) most() int { return max(0, set.free(), set.ahead()-len(set.waiting)) }
+
+// plan is most for one lane of many, with regard to what is planned for those before it.
+func (set *gateSet) plan() int {
+	most, planned := set.most(), 0
+	for _, g := range set.gates {
+		planned = max(planned, g.planned)
+	}
+	most = max(0, most-planned)
+	for _, g := range set.gates {
+		g.planned += most
+	}
+	return most
+}
+
+// removeLocked takes away tasks that wait.
+func (set *gateSet) removeLocked(which func(*task) bool) (gone []*task) {
+	kept := set.waiting[:0]
+	for _, t := range set.waiting {
+		if which(t) {
+			gone = append(gone, t)
+			t.pool.limited.Add(-1)
+		} else {
+			kept = append(kept, t)
+		}
+	}
+	clear(set.waiting[len(kept):])
+	set.waiting = kept
+	for _, g := range set.gates {
+		if g.waiting -= len(gone); len(kept) == 0 {
+			g.waiters = slices.DeleteFunc(g.waiters, func(other *gateSet) bool { return other == set })
+		}
+	}
+	return gone
+}
+
+// startable reports whether each of the gates has a permit. Under a rate there must be a start whose
+// time has come; it calls again when one comes.
+func (set *gateSet) startable(now time.Time, p *permits) bool {
+	var at time.Time
+	for _, g := range set.gates {
+		if g.spent() {
+			return false
+		}
+		if g.rule.Starts == 0 {
+			continue
+		}
+		g.starts = slices.DeleteFunc(g.starts, func(start time.Time) bool { return now.Sub(start) > lateStart })
+		if len(g.starts) == 0 {
+			return false
+		}
+		if g.starts[0].After(at) {
+			at = g.starts[0]
+		}
+	}
+	if !at.After(now) {
+		return true
+	}
+	if at != set.alarm {
+		set.alarm = at
+		time.AfterFunc(at.Sub(now), func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.admitLocked(set)
+		})
+	}
+	return false
+}
+
+// learn notes how long a task took.
+func (set *gateSet) learn(took time.Duration) {
+	if set.took == 0 {
+		set.took = took
+	}
+	set.took += (took - set.took) / 4
+}
+
+// taking is what to ask for a set. What is unused of a gate counts for the first set that has it.
+func (set *gateSet) taking(counted map[*gate]bool) store.Taking {
+	t := store.Taking{Want: set.want + len(set.waiting)}
+	for _, g := range set.gates {
+		have := store.TakingGate{Gate: g.name}
+		if !counted[g] {
+			counted[g] = true
+			have.Permits = max(0, g.held-g.used)
+			have.Starts = len(g.starts)
+		}
+		t.Gates = append(t.Gates, have)
+	}
+	return t
+}
+
+// idle reports whether nothing of the gate was used for a while.
+func (g *gate) idle(now time.Time) bool {
+	return g.used+g.waiting+g.planned == 0 && now.Sub(g.lastUsed) > idlePermits
+}
+
+// refreshes reports whether to ask from time to time how many permits others wait for.
+func (g *gate) refreshes(listening bool) bool {
+	return g.asked > 0 || g.over > 0 || !listening && g.used > 0
+}
+
+// keep returns how many permits to keep.
+func (g *gate) keep(now time.Time) int {
+	busy := g.used + g.waiting + g.planned
+	switch {
+	case g.over > 0:
+		return min(g.held, max(g.used, g.fair))
+	case g.yields():
+		return min(g.held, max(busy, g.fair))
+	case g.asked == 0 && now.Sub(g.lastUsed) < idlePermits, now.Sub(g.lastUsed) < betweenJobs:
+		return g.held
+	}
+	return min(g.held, busy)
+}
