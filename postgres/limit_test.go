@@ -1,7 +1,10 @@
 package postgres
 
 import (
+	"errors"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
@@ -39,6 +42,15 @@ func TestALimitThatIsDeclaredAgainIsNotTouched(t *testing.T) {
 		t.Errorf("another rule left the rows as they were: %s", changed)
 	}
 	must(t, s.DeclareLimits(t.Context(), nil))
+}
+
+// A snapshot that is older than the lock shows states that are gone.
+func TestPermitsAreNotTidiedUnderAnOlderSnapshot(t *testing.T) {
+	tx := begin(t, newStore(t), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	_, err := tx.Exec(t.Context(), `select stint.tidy_permits(1)`)
+	if err = translate(err); !errors.Is(err, errIsolation) {
+		t.Errorf("it gives %v", err)
+	}
 }
 
 func TestARuleWrittenByHandThatCannotBeReadLetsNothingPassAndHoldsUpNoOtherLimit(t *testing.T) {

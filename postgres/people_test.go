@@ -155,7 +155,7 @@ func TestSQLRefusesWhatCanNeverBeRight(t *testing.T) {
 		`'k', limits => '{a,a=x}'`:                                                  "there twice",
 		`'k', limits => '{a=}'`:                                                     "no name or key",
 		`'k', limits => '{NULL}'`:                                                   "no name or key",
-		`'k', limits => array[E'a=b\\nc']`:                                          "no name or key",
+		`'k', limits => array[E'a=b\nc']`:                                           "no name or key",
 		`'k', limits => array['a=' || repeat('x', 256)]`:                            "no name or key",
 		`'k', limits => array[repeat('l', 101)]`:                                    "is not the name of a limit",
 		`'k', limits => '{"a b"}'`:                                                  "is not the name of a limit",

@@ -79,6 +79,31 @@ var permitTraps = []trap{
 		b.must(tx.Commit(b.Context()))
 		return errors.Join(err, <-done)
 	}},
+	{"A gate that was unused and has begun again is not forgotten", func(b *bench) error {
+		for states := range 2 {
+			w := b.join()
+			b.permits(w, 1)
+			b.permits(w, 0)
+			// Stop it between the statement that finds what is unused and the next.
+			exec(b, b.s, `insert into stint.limits (name) values ('stop here')`)
+			stop := begin(b, b.s)
+			_, err := stop.Exec(b.Context(), `select from stint.limits for update`)
+			b.must(err)
+			done := make(chan error, 1)
+			go func() { done <- errOf(b.s.TidyPermits(b.Context())) }()
+			b.must(b.blocked())
+			exec(b, b.s, `delete from stint.permits`)
+			for range states + 1 {
+				b.permits(b.join(), 1)
+			}
+			b.must(stop.Rollback(b.Context()))
+			if err := errors.Join(<-done, b.held(int64(states)+1)); err != nil {
+				return err
+			}
+			exec(b, b.s, `delete from stint.permits`)
+		}
+		return nil
+	}},
 	{"The buried write no state of a gate, and a burial does not miss one on its way", func(b *bench) error {
 		w := b.join()
 		b.permits(w, 1)

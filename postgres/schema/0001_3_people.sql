@@ -343,7 +343,9 @@ begin
     raise exception 'stint.enqueue: % tags are more than 50', cardinality(labels) using errcode = '22023';
   end if;
 
-  gates := stint.limit_keys(coalesce(enqueue.limits, k.limits), coalesce(nullif(enqueue.args, 'null'), '{}'));
+  if coalesce(enqueue.limits, k.limits) is not null then
+    gates := stint.limit_keys(coalesce(enqueue.limits, k.limits), coalesce(nullif(enqueue.args, 'null'), '{}'));
+  end if;
 
   id := nextval('stint.positions');
   if enqueue.idempotency_key is not null then

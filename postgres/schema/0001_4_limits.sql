@@ -48,7 +48,8 @@ end
 $$;
 
 -- The limits that a job names, with the keys that its arguments give, as entries keep
--- them: sorted, one on each line; null for none. The program computes the same.
+-- them: sorted, one on each line; null if there is none in the array. The program computes the
+-- same.
 create function stint.limit_keys(p_limits text[], p_args jsonb) returns text language plpgsql stable
 set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $$
@@ -62,9 +63,7 @@ declare
   names   text[] := '{}';
   lines   text[] := '{}';
 begin
-  if coalesce(cardinality(p_limits), 0) = 0 then
-    return null;
-  elsif cardinality(p_limits) > 8 then
+  if cardinality(p_limits) > 8 then
     raise exception 'stint: % limits are more than 8', cardinality(p_limits) using errcode = '22023';
   end if;
   foreach this in array p_limits loop
@@ -237,19 +236,19 @@ begin
     where not exists (select from stint.permits l where l.gate = p.gate and l.n > p.n)
       and (p.next_start is null or p.next_start < clock_timestamp())
       and not exists (
-        select from unnest(p.engines, p.held, p.asked, p.since) as k(engine, held, asked, since) join stint.engines e on e.token = k.engine
-        where k.held > 0 or k.asked > 0 and k.since > clock_timestamp() - interval '1 minute')
+        select from unnest(p.engines, p.held, p.since) as k(engine, held, since) join stint.engines e on e.token = k.engine
+        where k.held > 0 or k.since > clock_timestamp() - interval '1 minute')
     limit p_limit) o;
   delete from stint.limits l where l.declared is null and l.fixed is null;
   if not pg_try_advisory_xact_lock('stint.permits'::regclass::oid::integer, 1) then
     return 0;
   end if;
   -- Told by made as well: a gate may have been forgotten, and have begun again, meanwhile.
-  delete from stint.permits p using unnest(old_gates, old_n, old_made) as o(gate, n, made) where p.gate = o.gate and p.n = o.n and p.made = o.made;
+  delete from stint.permits p using unnest(old_gates, old_n, old_made) as o(gate, n, made) where (p.gate, p.n, p.made) = (o.gate, o.n, o.made);
   get diagnostics superseded = row_count;
   delete from stint.permits p using unnest(idle_gates, idle_n, idle_made) as o(gate, n, made)
-    where p.gate = o.gate and exists (select from stint.permits l where l.gate = o.gate and l.n = o.n and l.made = o.made)
-      and not exists (select from stint.permits l where l.gate = o.gate and l.n > o.n);
+    where p.gate = o.gate
+      and (o.n, o.made) = (select l.n, l.made from stint.permits l where l.gate = o.gate order by l.gate desc, l.n desc limit 1);
   get diagnostics idle = row_count;
   return superseded + idle;
 end
