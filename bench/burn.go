@@ -59,7 +59,7 @@ func burn(ctx context.Context, b *bench) error {
 					return err
 				}
 				return held.during(ctx, s, func() (err error) {
-					f, err = s.recorded(ctx, s.queue(load.Options{Plain: true, Lanes: s.lanes}))
+					f, err = s.recorded(ctx, s.queue(load.Options{Plain: true, Lanes: s.lanes, AtOnce: s.atOnce, Keys: s.keys}))
 					return err
 				})
 			})

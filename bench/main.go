@@ -35,7 +35,7 @@ const compared = " no-limit=false pin-horizon=false open-writers=0 compare=false
 
 var measurements = []measurement{
 	{"burn", "jobs per second at most: enqueued in bulk, then worked off",
-		"jobs=100000 batch=5000 producers=2 lanes=1 engines=1 slots=0 work=0s one-by-one=false before=0 waiting=0" + compared, burn},
+		"jobs=100000 batch=5000 producers=2 lanes=1 at-once=0 keys=1 engines=1 slots=0 work=0s one-by-one=false before=0 waiting=0" + compared, burn},
 	{"steady", "whether the speed lasts while jobs keep coming",
 		"duration=1m every=5s batch=1000 producers=2 backlog=20000 engines=1 slots=0 jobs=1000000 keep=0s" + compared, steady},
 	{"latency", "how long an idle engine takes to start a job, and how late scheduled jobs are",
@@ -50,7 +50,7 @@ var measurements = []measurement{
 type settings struct {
 	db                                                               string
 	jobs, batch, producers, backlog, engines, slots, before, waiting int
-	lanes, writers, rounds, tabs, runs                               int
+	lanes, atOnce, keys, writers, rounds, tabs, runs                 int
 	work, duration, every, watch, keep                               time.Duration
 	rate, scheduled                                                  float64
 	oneByOne, noLimit, pin, compare, asleep, json                    bool
@@ -63,6 +63,8 @@ func (s *settings) options() []option {
 		{"batch", &s.batch, 1, 20_000, "how many jobs are enqueued at a time"},
 		{"producers", &s.producers, 1, 10_000, "how many enqueue side by side"},
 		{"lanes", &s.lanes, 1, 20_000, "how many queues they are spread over"},
+		{"at-once", &s.atOnce, 0, 1e6, "the limit that all jobs wait for: how many run at once; 0 is no limit"},
+		{"keys", &s.keys, 1, 20_000, "how many keys the limit has, each with a count of its own"},
 		{"backlog", &s.backlog, 1, 1e9, "how many jobs wait, about"},
 		{"engines", &s.engines, 1, 1000, "how many engines, each with connections of its own"},
 		{"slots", &s.slots, 0, 100_000, "how many jobs each runs at once; 0 is its default"},

@@ -39,11 +39,12 @@ func (s *session) claim(ctx context.Context) {
 		if notified && !view.many() && view.isFirst(recent) && !s.pauses.has(recent.Queue) {
 			room = s.pools.room(recent.Lane, time.Now())
 		}
-		if recent, allowed := s.permits.bound(recent); room > 0 && allowed {
+		if recent, ok := s.permits.bound(recent, room); ok {
 			// Most notifications are for the lane that had work before: a claim
 			// from it saves the look, half of the time to the start of a job.
 			notified = false
-			if _, err := s.claimLanes([]target{recent}, room, false); err != nil {
+			_, err := s.claimLanes([]target{recent}, room, false)
+			if s.permits.planned([]target{recent}); err != nil {
 				s.trouble(ctx, "claim", err)
 				trying.sleep(ctx)
 			}
@@ -91,7 +92,8 @@ func (s *session) claim(ctx context.Context) {
 		}
 		// There is work only for queues that are full, and under limits that are.
 		s.meters.noRoom()
-		if open, _ := s.permits.sift(view.list); len(open) > 0 {
+		open, _ := s.permits.sift(view.list)
+		if s.permits.planned(open); len(open) > 0 {
 			s.passOn()
 		}
 		if len(s.pools.all) == 1 && !s.pools.hasRoom(time.Now()) {
@@ -112,6 +114,7 @@ func (s *session) claim(ctx context.Context) {
 func (s *session) claimFrom(list []target) (rest []target, tried bool, err error) {
 	var busy []target
 	list, full := s.permits.sift(list)
+	defer s.permits.planned(list)
 	for i := 0; i < len(list); {
 		now := time.Now()
 		room := s.pools.room(list[i].Lane, now)
@@ -179,7 +182,7 @@ func (s *session) claimLanes(lanes []target, room int, wait bool) (took, error) 
 		}
 		got.entries += len(c.Positions)
 		if most := lanes[i].most; most > 0 && !c.Busy {
-			all := len(c.Positions) == most
+			all := len(c.Positions) == min(most, room)
 			if s.permits.claimed(lanes[i].Lane, all); all {
 				got.more = append(got.more, lanes[i])
 			}

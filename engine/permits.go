@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
 
@@ -62,12 +63,13 @@ type gate struct {
 	used    int        // by tasks that have not ended
 	waiting int        // tasks that wait for a permit of it, or of another gate
 	fair    int
-	rated   bool        // a rule bounds how many start in a time
-	starts  []time.Time // of it those that were bought, by this process's clock
+	rule    stint.LimitRule
+	starts  []time.Time // those that were bought under the rule's rate, by this process's clock
 
+	over     int       // how many more are held than the rule allows
 	asked    int       // permits that others wait for
 	since    time.Time // when that was first seen
-	planned  int       // what sift means to claim
+	planned  int       // how many the claim stage is about to claim tasks for
 	doubted  bool      // the outcome of the last call is unknown
 	stale    bool      // it is to be asked about again
 	seen     time.Time // when the store was asked last
@@ -113,25 +115,29 @@ func (p *permits) setLocked(text string) *gateSet {
 	return set
 }
 
-// yields reports whether the session is to let others have what it holds beyond its fair part.
+// yields reports whether the session is to give back what it holds beyond its fair part.
 func (g *gate) yields() bool {
-	return g.asked > 0 && g.held > g.fair && time.Since(g.since) > yieldAfter
+	return g.over > 0 || g.asked > 0 && g.held > g.fair && time.Since(g.since) > yieldAfter
 }
 
 // usable returns how many permits tasks that are yet to be claimed may use.
 func (g *gate) usable() int {
 	if g.yields() {
-		return g.fair
+		return min(g.held, g.fair)
 	}
 	return g.held
 }
+
+// spent reports whether no more tasks may start. Those that were claimed may use what is to be given
+// back to others, but not what there is no more.
+func (g *gate) spent() bool { return g.used >= g.held || g.over > 0 && g.used >= g.fair }
 
 // free returns how many more tasks could start at once, if they were claimed.
 func (set *gateSet) free() int {
 	n := maxClaim
 	for _, g := range set.gates {
 		n = min(n, g.usable()-g.used-g.waiting)
-		if g.rated {
+		if g.rule.Starts > 0 {
 			n = min(n, len(g.starts)-g.waiting)
 		}
 	}
@@ -142,7 +148,7 @@ func (set *gateSet) free() int {
 func (set *gateSet) ahead() int {
 	n := maxClaim
 	for _, g := range set.gates {
-		if g.rated || g.yields() {
+		if g.rule.Starts > 0 || g.yields() {
 			return 0
 		}
 		n = min(n, g.held)
@@ -160,7 +166,13 @@ func (p *permits) none() bool {
 	return len(p.gates) == 0
 }
 
+// grows reports whether there may be more permits of each of the gates than the session holds.
+func (set *gateSet) grows() bool {
+	return !slices.ContainsFunc(set.gates, func(g *gate) bool { return g.yields() || g.rule.AtOnce != 0 && g.held >= g.rule.AtOnce })
+}
+
 // sift returns the lanes of a list that may be claimed from, as far as permits decide, and the others.
+// The permits that it plans with are kept until planned is called.
 func (p *permits) sift(list []target) (open, blocked []target) {
 	if !slices.ContainsFunc(list, func(t target) bool { return t.Limits != "" }) {
 		return list, nil
@@ -177,25 +189,53 @@ func (p *permits) sift(list []target) (open, blocked []target) {
 			blocked = append(blocked, t)
 		}
 	}
+	p.shareLocked(open)
+	return open, blocked
+}
+
+// maxShares is among how many lanes the room of a claim is shared at most: more than that many are not
+// claimed from in one call.
+const maxShares = 64
+
+// shareLocked has lanes with limits share the room, so that no key waits for all that there is of
+// another one.
+func (p *permits) shareLocked(open []target) {
+	lanes, now := 0, time.Now()
 	for _, t := range open {
 		if t.Limits != "" {
-			for _, g := range p.sets[t.Limits].gates {
+			lanes++
+		}
+	}
+	if lanes < 2 {
+		return
+	}
+	for i := range open {
+		if t := &open[i]; t.Limits != "" {
+			t.most = min(t.most, max(1, p.s.pools.room(t.Lane, now)/min(lanes, maxShares)))
+		}
+	}
+}
+
+// bound is sift for one lane, for which there is room.
+func (p *permits) bound(t target, room int) (target, bool) {
+	if room <= 0 {
+		return t, false
+	}
+	open, _ := p.sift([]target{t})
+	return append(open, t)[0], len(open) > 0
+}
+
+// planned ends a plan, when the tasks of the claims have come.
+func (p *permits) planned(list []target) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range list {
+		if t.Limits != "" {
+			for _, g := range p.setLocked(t.Limits).gates {
 				g.planned = 0
 			}
 		}
 	}
-	return open, blocked
-}
-
-// bound returns a lane with how many entries to claim of it; false if that is none.
-func (p *permits) bound(t target) (target, bool) {
-	if t.Limits == "" {
-		return t, true
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	t.most = p.setLocked(t.Limits).most()
-	return t, t.most > 0
 }
 
 // most returns how many entries of a lane to claim.
@@ -251,7 +291,7 @@ func (p *permits) admitLocked(set *gateSet) {
 		set.removeLocked(func(other *task) bool { return other == t })
 		for _, g := range set.gates {
 			g.used++
-			if g.rated {
+			if g.rule.Starts > 0 {
 				g.starts = g.starts[1:]
 			}
 		}
@@ -286,10 +326,10 @@ func (set *gateSet) removeLocked(which func(*task) bool) (gone []*task) {
 func (set *gateSet) startable(now time.Time, p *permits) bool {
 	var at time.Time
 	for _, g := range set.gates {
-		if g.used >= g.held {
+		if g.spent() {
 			return false
 		}
-		if !g.rated {
+		if g.rule.Starts == 0 {
 			continue
 		}
 		g.starts = slices.DeleteFunc(g.starts, func(start time.Time) bool { return now.Sub(start) > lateStart })
@@ -327,7 +367,7 @@ func (p *permits) ended(t *task) {
 	for _, g := range set.gates {
 		g.used--
 		g.lastUsed = now
-		asked = asked || g.asked > 0
+		asked = asked || g.asked > 0 || g.over > 0
 	}
 	if !t.done.Started.IsZero() {
 		set.learn(max(t.done.Ended.Sub(t.done.Started), time.Microsecond))
@@ -347,7 +387,7 @@ func (p *permits) ended(t *task) {
 // admitOthersLocked lets each set that waits for a gate have a turn, as long as there are permits.
 func (p *permits) admitOthersLocked(g *gate) {
 	for range len(g.waiters) {
-		if g.used >= g.held || len(g.waiters) == 0 {
+		if g.spent() || len(g.waiters) == 0 {
 			return
 		}
 		set := g.waiters[0]
@@ -386,7 +426,8 @@ func (p *permits) needyLocked(list []target) (sets []*gateSet) {
 			continue
 		}
 		set := p.setLocked(t.Limits)
-		if p.s.pools.room(t.Lane, now) <= 0 || set.free() > 0 || set.ahead() > len(set.waiting) || now.Before(set.retry) || slices.Contains(sets, set) {
+		if now.Before(set.retry) || set.free() > 0 || set.ahead() > len(set.waiting) && !set.grows() || p.s.pools.room(t.Lane, now) <= 0 ||
+			slices.Contains(sets, set) {
 			continue
 		}
 		if sets = append(sets, set); len(sets) == maxTakes {
@@ -401,7 +442,7 @@ func (p *permits) needyLocked(list []target) (sets []*gateSet) {
 func (p *permits) stuckLocked(now time.Time) (sets []*gateSet) {
 	for _, set := range p.sets {
 		if len(set.waiting) > 0 && !now.Before(set.retry) && len(sets) < maxTakes &&
-			slices.ContainsFunc(set.gates, func(g *gate) bool { return g.held == 0 || g.rated && len(g.starts) == 0 }) {
+			slices.ContainsFunc(set.gates, func(g *gate) bool { return g.held == 0 || g.rule.Starts > 0 && len(g.starts) == 0 }) {
 			sets = append(sets, set)
 		}
 	}
@@ -512,23 +553,27 @@ func (p *permits) answeredLocked(h *store.Hold) {
 		p.s.inflight.permitted(h.GateRef)
 	}
 	p.doubtLocked(g, false)
-	g.held, g.fair, g.rated = h.Permits, h.Fair, h.Rule.Starts > 0
+	g.held, g.fair, g.rule = h.Permits, h.Fair, h.Rule
 	for _, start := range h.Starts {
 		g.starts = append(g.starts, p.s.clock.local(start))
 	}
 	if h.Asked > 0 && g.asked == 0 {
 		g.since = now
 	}
-	g.asked = h.Asked
+	if g.asked, g.over = h.Asked, h.Over; g.over > 0 {
+		p.news.notify()
+	}
+	more, later := p.s.clock.local(h.Next).Add(-store.StartLead), time.Duration(0) // when more starts can be bought
 	for _, set := range g.sets {
 		switch {
 		case h.Busy || set.free() > 0:
 			set.retry = time.Time{}
-		case g.rated && len(g.starts) == 0 && set.retry.After(now):
-			// More can be bought then.
-			set.retry = p.s.clock.local(h.Next).Add(-store.StartLead)
-			time.AfterFunc(set.retry.Sub(now), func() { p.news.notify(); p.s.capacity.notify() })
+		case g.rule.Starts > 0 && more.After(now):
+			set.retry, later = more, more.Sub(now)
 		}
+	}
+	if later > 0 {
+		time.AfterFunc(later, func() { p.news.notify(); p.s.capacity.notify() })
 	}
 	p.admitOthersLocked(g)
 }
@@ -601,7 +646,7 @@ func (p *permits) pause() time.Duration {
 		return time.Hour // the first call notifies
 	}
 	for _, g := range p.gates {
-		if g.asked > 0 || g.doubted {
+		if g.asked > 0 || g.over > 0 || g.doubted {
 			return yieldAfter / 10
 		}
 	}
@@ -627,16 +672,20 @@ func (p *permits) dueLocked(now time.Time) (due []store.Keeping) {
 
 // idle reports whether nothing of the gate was used for a while.
 func (g *gate) idle(now time.Time) bool {
-	return g.used+g.waiting == 0 && now.Sub(g.lastUsed) > idlePermits
+	return g.used+g.waiting+g.planned == 0 && now.Sub(g.lastUsed) > idlePermits
 }
 
 // refreshes reports whether to ask from time to time how many permits others wait for.
-func (g *gate) refreshes(listening bool) bool { return g.asked > 0 || !listening && g.used > 0 }
+func (g *gate) refreshes(listening bool) bool {
+	return g.asked > 0 || g.over > 0 || !listening && g.used > 0
+}
 
 // keep returns how many permits to keep.
 func (g *gate) keep(now time.Time) int {
-	busy := g.used + g.waiting
+	busy := g.used + g.waiting + g.planned
 	switch {
+	case g.over > 0:
+		return min(g.held, max(g.used, g.fair))
 	case g.yields():
 		return min(g.held, max(busy, g.fair))
 	case g.asked == 0 && now.Sub(g.lastUsed) < idlePermits:
@@ -651,7 +700,7 @@ func (p *permits) forgetLocked(g *gate) {
 		return
 	}
 	for _, set := range g.sets {
-		if slices.ContainsFunc(set.gates, func(g *gate) bool { return g.used+g.waiting > 0 }) {
+		if slices.ContainsFunc(set.gates, func(g *gate) bool { return g.used+g.waiting+g.planned > 0 }) {
 			return // a task may be of the set
 		}
 	}

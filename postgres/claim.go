@@ -88,7 +88,7 @@ func (s *Store) LookSince(ctx context.Context, since store.Mark) (store.Appended
 const (
 	claimSQL = `select n, positions from stint.claim($1, $2, $3, $4, $5, $6, $7, $8)`
 
-	claimLanesSQL = `select n, taken, positions from stint.claim_lanes($1, $2, $3, $4, $5, $6, $7)`
+	claimLanesSQL = `select n, taken, positions from stint.claim_lanes($1, $2, $3, $4, $5, $6, $7, $8)`
 
 	// takenSQL flushes the claim to the disk and reads what it took.
 	takenSQL = `select ` + entryColumns + ` from stint.fetch(stint.barrier($1, $2))`
@@ -239,13 +239,16 @@ func (s *Store) claimLanes(ctx context.Context, req store.ClaimRequest, lanes []
 	if err != nil {
 		return nil, err
 	}
-	ids, settle := make([]store.LaneID, len(lanes)), make([]bool, len(lanes))
+	ids, settle, most := make([]store.LaneID, len(lanes)), make([]bool, len(lanes)), make([]int32, len(lanes))
 	for i, lane := range lanes {
-		ids[i], settle[i] = lane.Lane, lane.Settle
+		ids[i], settle[i], most[i] = lane.Lane, lane.Settle, math.MaxInt32
+		if lane.Most > 0 {
+			most[i] = int32(min(lane.Most, math.MaxInt32))
+		}
 	}
 	explicit := s.explicit.Load()
 	p.transaction(explicit, s.sql.claimLanes, int8s(req.Engine), int8s(req.Serial), int8s(req.Low), int8s(req.Nonce), int8array(ids),
-		atMost(req.Max), boolarray(settle))
+		atMost(req.Max), boolarray(settle), int4array(most))
 	fetch := func() {
 		p.transaction(explicit, s.sql.takenOfLanes, int8s(req.Engine), int8s(req.Serial), int8s(req.Serial+int64(len(lanes))-1))
 	}

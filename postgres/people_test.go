@@ -150,6 +150,26 @@ func TestSQLRefusesWhatCanNeverBeRight(t *testing.T) {
 		`'k', retry => '"sometimes"'`:                                               "no retry policy",
 		`'k', retry => '{"retries": 3}'`:                                            "no retry policy",
 		`'k', tags => array(select i::text from generate_series(1, 51) i)`:          "more than 50",
+		`'k', limits => '{1,2,3,4,5,6,7,8,9}'`:                                      "9 limits are more than 8",
+		`'k', limits => '{""}'`:                                                     "no name or key of a limit",
+		`'k', limits => '{a,a=x}'`:                                                  "there twice",
+		`'k', limits => '{a=}'`:                                                     "no name or key",
+		`'k', limits => '{NULL}'`:                                                   "no name or key",
+		`'k', limits => array[E'a=b\\nc']`:                                          "no name or key",
+		`'k', limits => array['a=' || repeat('x', 256)]`:                            "no name or key",
+		`'k', limits => array[repeat('l', 101)]`:                                    "is not the name of a limit",
+		`'k', limits => '{"a b"}'`:                                                  "is not the name of a limit",
+		`'k', '{"a=b": 1}', limits => '{"a=b by /a=b"}'`:                            "is not the name of a limit",
+		`'k', limits => '{"a by x"}'`:                                               "no JSON pointer",
+		`'k', limits => '{"a by /x~2"}'`:                                            "no JSON pointer",
+		`'k', limits => '{"a by /x"}'`:                                              "nothing at /x",
+		`'k', '{"l": [1]}', limits => '{"a by /l/-1"}'`:                             "nothing at /l/-1",
+		`'k', '{"l": [1]}', limits => '{"a by /l/00"}'`:                             "nothing at /l/00",
+		`'k', '{"l": [1]}', limits => '{"a by /l"}'`:                                "not a string, whole number or boolean",
+		`'k', '{"l": null}', limits => '{"a by /l"}'`:                               "not a string, whole number or boolean",
+		`'k', '{"l": 1.5}', limits => '{"a by /l"}'`:                                "not a string, whole number or boolean",
+		`'k', '{"l": 9223372036854775808}', limits => '{"a by /l"}'`:                "not a string, whole number or boolean",
+		`'k', '{"l": ""}', limits => '{"a by /l"}'`:                                 "no name or key",
 	} {
 		_, err := s.pool.Exec(t.Context(), "select stint.enqueue("+args+")")
 		var pg *pgconn.PgError
@@ -159,6 +179,37 @@ func TestSQLRefusesWhatCanNeverBeRight(t *testing.T) {
 	}
 	if n := value[int](t, s.pool, `select count(*) from stint.entries`); n != 0 {
 		t.Errorf("%d jobs were stored", n)
+	}
+}
+
+// What SQL makes of the limits of a job is what Go does, and so is the lane.
+func TestSQLEnqueuesWithLimits(t *testing.T) {
+	s := verified(t)
+	w := storetest.NewWorker(t, s, "mail")
+	must(t, s.Join(t.Context(), w.Info, []stint.KindInfo{{Name: "mail", Limits: []string{"smtp", "tenant by /in/0/tenant"}}}))
+	const args = `{"in": [{"tenant": "acme ü"}], "n": -9223372036854775808, "t": true, "a/b~c": "x", "": "empty"}`
+	for text, limits := range map[string][]string{
+		`'mail', $1`: {"smtp", "tenant by /in/0/tenant"}, `'mail', $1, limits => '{}'`: nil, `'other', $1`: nil,
+		`'mail', $1, limits => '{z,b=2,"b2 by /n",t by /t}'`:           {"z", "b=2", "b2 by /n", "t by /t"},
+		`'mail', $1, limits => '{"x by /a~1b~0c","e by /",a==}'`:       {"x by /a~1b~0c", "e by /", "a=="},
+		`'mail', $1, limits => '{ä,a,Z}', delay => '1 ms'`:             {"ä", "a", "Z"},
+		`'mail', $1, limits => '{u}', uniqueness => 'within:1h,by=/n'`: {"u"},
+	} {
+		j := stint.NewJob{Kind: "mail", Args: json.RawMessage(args), Limits: limits}
+		want, err := j.LimitKeys()
+		must(t, err)
+		id := value[stint.ID](t, s.pool, `select stint.enqueue(`+text+`)`, args)
+		for range 2 { // the delayed one becomes ready
+			time.Sleep(2 * time.Millisecond)
+			must(t, errOf(s.Promote(t.Context(), time.Time{}, 10)))
+		}
+		lane := store.LimitedLane(stint.DefaultQueue, 0, store.PartNormal, "", want).ID
+		got := value[store.LaneID](t, s.pool, `select lane from stint.entries where coalesce(job, pos) = $1 order by pos desc limit 1`, id)
+		info, err := s.Job(t.Context(), id)
+		must(t, err)
+		if got != lane || strings.Join(info.Limits, "\n") != want {
+			t.Errorf("%s has the limits %q and the lane %d, want %q and %d", text, info.Limits, got, want, lane)
+		}
 	}
 }
 

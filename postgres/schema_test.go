@@ -66,6 +66,10 @@ var impossible = []struct {
 		`engine = 1, acquired = now(), renewed = now(), expires = now()`,     // over when it was asked for
 	}},
 	{"leases", `(name, engine, acquired, renewed, expires) values ('l', 1, now(), now(), now() + interval '1 second')`, nil},
+	{"limits", `(name, declared) values ('l', '3')`, []string{`name = ''`, `name = repeat('l', 101)`}},
+	{"permits", `(gate, n, engine, engines, held, asked, since) values ('g', 1, 1, '{1}', '{1}', '{0}', '{null}')`, []string{
+		`n = 0`, `held = '{}'`, `asked = '{1, 1}'`, `since = '{}'`,
+	}},
 	{"metrics", `(instance, since, engine, figures) values ('i', now(), 1, '{}')`, nil},
 	{"changes", `(n, way, operation) values (1, 'api', 'pause')`, []string{
 		`way = ''`, `operation = ''`, `details = '[]'`,

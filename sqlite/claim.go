@@ -148,7 +148,11 @@ func (s *Store) ClaimLanes(ctx context.Context, req store.ClaimRequest, lanes []
 				break
 			}
 			claim := store.Claim{ClaimRef: store.ClaimRef{Lane: lane.Lane, Nonce: req.Nonce}, Serial: req.Serial + int64(i)}
-			if err := c.claim(&claim, req.Engine, req.Max-len(at)); err != nil {
+			room := req.Max - len(at)
+			if lane.Most > 0 {
+				room = min(room, lane.Most)
+			}
+			if err := c.claim(&claim, req.Engine, room); err != nil {
 				return false, err
 			}
 			claims, at = append(claims, claim), append(at, claim.Positions...)

@@ -307,6 +307,7 @@ func TestWhatChangesNothingOfAGateIsNotWritten(t *testing.T) {
 func TestPermitsAreForgottenSomeAtATimeAndNotWhileTheyMatter(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "jobs.db"))
 	w := storetest.Join(t, s)
+	storetest.Join(t, s)
 	engine := w.Info.Token
 	for name, rule := range map[string]stint.LimitRule{"none": {AtOnce: -1}, "rate": {Starts: 1, Per: time.Hour}} {
 		if err := s.SetLimit(t.Context(), name, rule, "", ""); err != nil {
@@ -379,18 +380,20 @@ func TestPeopleSeeAndSetWhatLimitsAllow(t *testing.T) {
 	list(store.LimitInfo{Name: "smtp", Rule: "10,100/1m,burst=5", Declared: "10,100/1m,burst=5"}, store.LimitInfo{Name: "tenant", Rule: "2", Declared: "2"})
 	must(s.SetLimit(t.Context(), "tenant", stint.LimitRule{AtOnce: -1}, "me", "tidying"))
 	must(s.SetLimit(t.Context(), "new", stint.LimitRule{}, "", ""))
+	must(s.SetLimit(t.Context(), "newer", stint.LimitRule{AtOnce: 7}, "", ""))
 	must(s.DeclareLimits(t.Context(), map[string]stint.LimitRule{"tenant": {AtOnce: 3}}))
 	held(t, s, one.Token, asks("tenant=a", 2))
 	held(t, s, one.Token, asks("tenant=b", 1))
 	held(t, s, two.Token, asks("tenant=b", 1))
+	held(t, s, two.Token, asks("tenant-x", 1))
 	held(t, s, two.Token, asks("tenants", 4))
 	held(t, s, two.Token, asks("tenant", 1))
 	now := time.Now()
-	list(store.LimitInfo{Name: "new", Rule: "any", Set: "any", SetAt: now},
-		store.LimitInfo{Name: "smtp", Rule: "10,100/1m,burst=5", Declared: "10,100/1m,burst=5"},
-		store.LimitInfo{Name: "tenant", Rule: "0", Declared: "3", Set: "0", SetAt: now, By: "me", Why: "tidying", Gates: 3, Asked: 5, Engines: 2},
-		store.LimitInfo{Name: "tenants", Rule: "any", Gates: 1, Held: 4, Engines: 1})
-	gates, err := s.Gates(t.Context(), "tenant", 2)
+	others := []store.LimitInfo{{Name: "tenant-x", Rule: "any", Gates: 1, Held: 1, Engines: 1}, {Name: "tenants", Rule: "any", Gates: 1, Held: 4, Engines: 1}}
+	newer := store.LimitInfo{Name: "newer", Rule: "7", Set: "7", SetAt: now}
+	list(append([]store.LimitInfo{{Name: "new", Rule: "any", Set: "any", SetAt: now}, newer,
+		{Name: "smtp", Rule: "10,100/1m,burst=5", Declared: "10,100/1m,burst=5"},
+		{Name: "tenant", Rule: "0", Declared: "3", Set: "0", SetAt: now, By: "me", Why: "tidying", Gates: 3, Asked: 5, Engines: 2}}, others...)...)
 	holding := func(e store.EngineInfo, asked int) store.GateHolding {
 		return store.GateHolding{Engine: e.Token, Instance: e.Instance, Asked: asked, Since: now}
 	}
@@ -398,8 +401,12 @@ func TestPeopleSeeAndSetWhatLimitsAllow(t *testing.T) {
 		{Gate: "tenant=a", Key: "a", Asked: 2, Holds: []store.GateHolding{holding(one, 2)}},
 		{Gate: "tenant=b", Key: "b", Asked: 2, Holds: []store.GateHolding{holding(one, 1), holding(two, 1)}},
 	}
-	if diff := cmp.Diff(want, gates, cmpopts.EquateApproxTime(time.Minute)); err != nil || diff != "" {
-		t.Errorf("error %v, (-want +got):\n%s", err, diff)
+	want = append(want, store.GateInfo{Gate: "tenant", Asked: 1, Holds: []store.GateHolding{holding(two, 1)}})
+	for _, most := range []int{2, 100} {
+		gates, err := s.Gates(t.Context(), "tenant", most)
+		if diff := cmp.Diff(want[:min(most, 3)], gates, cmpopts.EquateApproxTime(time.Minute)); err != nil || diff != "" {
+			t.Errorf("error %v, (-want +got):\n%s", err, diff)
+		}
 	}
 	for name, want := range map[string][]bool{"tenant": {true, false}, "new": {true, false}, "smtp": {false}, "unknown": {false}} {
 		for _, want := range want {
@@ -408,9 +415,8 @@ func TestPeopleSeeAndSetWhatLimitsAllow(t *testing.T) {
 			}
 		}
 	}
-	list(store.LimitInfo{Name: "smtp", Rule: "10,100/1m,burst=5", Declared: "10,100/1m,burst=5"},
-		store.LimitInfo{Name: "tenant", Rule: "3", Declared: "3", Gates: 3, Asked: 5, Engines: 2},
-		store.LimitInfo{Name: "tenants", Rule: "any", Gates: 1, Held: 4, Engines: 1})
+	list(append([]store.LimitInfo{newer, {Name: "smtp", Rule: "10,100/1m,burst=5", Declared: "10,100/1m,burst=5"},
+		{Name: "tenant", Rule: "3", Declared: "3", Gates: 3, Asked: 5, Engines: 2}}, others...)...)
 	if n := held(t, s, two.Token, asks("tenant=b", 3)); n != 2 {
 		t.Errorf("it gets %d permits of 3, of which another one waits for 1", n)
 	}

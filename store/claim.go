@@ -42,7 +42,7 @@ type Claimer interface {
 	// ClaimLanes claims from several lanes in their order, up to Max entries
 	// together, as calls of Claim one after the other would, but in one call that
 	// waits for the disk once. Of req it takes no lane, Wait and Settle; of the
-	// lanes it takes Lane and Settle.
+	// lanes it takes Lane, Settle and Most.
 	//
 	// It answers one claim for each lane that it came to, in their order, with
 	// serial numbers that count up from req.Serial. It comes to one at least, and

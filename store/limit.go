@@ -86,6 +86,7 @@ type Hold struct {
 	GateRef // the newest state; N is 0 if nobody used the gate before
 	Permits int
 	Asked   int // how many permits other engines wait for
+	Over    int // how many more permits are held than there are, since the rule was changed
 	Fair    int // how many each engine gets if those who hold or wait for some get the same
 	Rule    stint.LimitRule
 	Busy    bool // another call changed the gate at the same time, and this one did not: ask again

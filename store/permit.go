@@ -215,6 +215,14 @@ func (g *gate) room() int {
 	return room
 }
 
+func (g *gate) heldByAll() int {
+	n := g.held
+	for _, u := range g.others {
+		n += u.Held
+	}
+	return n
+}
+
 // interval is the time between two starts.
 func (g *gate) interval() time.Duration {
 	d := g.Rule.Per / time.Duration(g.Rule.Starts)
@@ -266,6 +274,7 @@ func (g *gate) hold() Hold {
 		engines++
 	}
 	h.Fair = g.most() / engines
+	h.Over = max(0, g.heldByAll()-g.most())
 	if g.Rule.Starts > 0 {
 		h.Next = g.nextStart()
 	}
@@ -301,10 +310,7 @@ func (g *gate) wake() (all []Wake) {
 	if g.asked > 0 && g.mine.Asked == 0 && len(g.others) > 0 {
 		all = append(all, Wake{Gate: g.Gate})
 	}
-	free := g.most() - g.held
-	for _, u := range g.others {
-		free -= u.Held
-	}
+	free := g.most() - g.heldByAll()
 	for _, u := range g.others {
 		if free > 0 && u.Asked > 0 {
 			return append(all, Wake{g.Gate, u.Engine})

@@ -98,7 +98,11 @@ func (m *model) heads(known store.LaneHints, of func(*row) bool) []store.LaneHea
 			e := open[0].entry
 			_, paused := m.paused[m.exactly(e.Queue)]
 			paused = paused && (r.lane == store.LaneOf(e.Queue, 0, store.PartNormal, "").ID || !m.is("pauses the usual lane only"))
-			sights = append(sights, store.LaneHead{Lane: r.lane, Queue: e.Queue, Priority: e.Priority, Kind: e.Kind, First: e.Pos, Paused: paused})
+			sight := store.LaneHead{Lane: r.lane, Queue: e.Queue, Priority: e.Priority, Kind: e.Kind, Limits: e.Limits, First: e.Pos, Paused: paused}
+			if m.is("looks without limits") {
+				sight.Limits = ""
+			}
+			sights = append(sights, sight)
 		}
 		if m.is("looks at one lane only") && len(sights) == 1 {
 			break

@@ -20,6 +20,9 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 		Source: j.Source, Metadata: j.Metadata, Retry: j.Retry.String(), Timeout: j.Timeout, StartBy: j.StartBy, Unique: j.Unique, MaxLosses: d.maxLosses(j), Created: job.made, Due: job.due,
 		Origin: d.provenance(job), Correlation: d.correlation(job),
 	}
+	if keys := d.limitKeys(j); keys != "" && !d.is("shows no limits") {
+		i.Limits = strings.Split(keys, "\n")
+	}
 	for _, r := range d.rows {
 		if r.job != nil && r.from == job.id && (i.RetriedAs == 0 || !d.is("tells the first job of several retries")) {
 			i.RetriedAs = r.id

@@ -67,6 +67,8 @@ type database struct {
 	paused    map[string]store.QueueInfo
 	schedules map[string]*store.ScheduleInfo
 	leases    map[string]store.Lease
+	limits    map[string]store.LimitInfo
+	gates     map[string]store.GateState
 	lows      map[store.EngineID]int64 // the bound of open claims, by the last beat
 	numbers   map[store.LaneID]int64
 	beats     map[store.EngineID]int64 // the number of the last
@@ -126,6 +128,7 @@ func (d *database) reset() {
 	d.paused = map[string]store.QueueInfo{}
 	d.schedules = map[string]*store.ScheduleInfo{}
 	d.leases = map[string]store.Lease{}
+	d.limits, d.gates = map[string]store.LimitInfo{}, map[string]store.GateState{}
 	d.lows = map[store.EngineID]int64{}
 	d.numbers = map[store.LaneID]int64{}
 	d.metrics, d.gone, d.changes = nil, nil, nil
@@ -302,7 +305,10 @@ func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s sto
 	if d.is("has no front lane") && part == store.PartFront {
 		part = store.PartNormal
 	}
-	r := &row{tx: tx, num: pos, entry: e, faulty: faulty, id: job.id, made: now, lane: store.LaneOf(s.Queue, s.Priority, part, j.Kind).ID}
+	if e.Limits = d.limitKeys(j); d.is("forgets limits later") && pos != int64(job.id) {
+		e.Limits = ""
+	}
+	r := &row{tx: tx, num: pos, entry: e, faulty: faulty, id: job.id, made: now, lane: d.lane(e, part)}
 	d.rows = append(d.rows, r)
 }
 

@@ -37,6 +37,9 @@ type Options struct {
 	// Plain says that jobs have no arguments, and so no numbers.
 	Plain bool
 
+	AtOnce int // the limit of plain jobs: none
+	Keys   int // how many keys it has: 1, for all of them together
+
 	Lanes int // over how many queues jobs are spread: 1, which is To
 }
 
@@ -59,10 +62,18 @@ func New(store store.Store, o Options, closeStore func() error) *Queue {
 		q.plain = slices.Repeat([]stint.NewJob{plain.Job(nil)}, MostPlain)
 		for i := range q.plain {
 			q.plain[i].Queue = q.queueOf(i)
+			if o.AtOnce > 0 && o.Keys > 1 {
+				q.plain[i].Limits = []string{fmt.Sprintf("%s=%d", limit, i%o.Keys)}
+			} else if o.AtOnce > 0 {
+				q.plain[i].Limits = []string{limit}
+			}
 		}
 	}
 	return q
 }
+
+// limit is the name of the limit that jobs wait for.
+const limit = "load"
 
 // queueOf is the queue of a job.
 func (q *Queue) queueOf(n int) string {
@@ -155,6 +166,9 @@ func (q *Queue) Work(ctx context.Context, handle func(n int)) (stop func() error
 		return q.workOneByOne(ctx, handle)
 	}
 	mux := stint.NewMux()
+	if q.o.AtOnce > 0 {
+		mux.Limit(limit, stint.LimitRule{AtOnce: q.o.AtOnce})
+	}
 	if q.o.Plain {
 		mux.Add(plain, func(context.Context, *stint.Job) (json.RawMessage, error) {
 			handle(contest.Unnumbered)

@@ -371,7 +371,8 @@ end
 $$;
 
 -- Take up to p_max entries of several lanes, one after the other, each by a claim
--- of its own; the claims' serial numbers count up from p_serial. Of each lane that
+-- of its own, and of each at most p_most of them; the claims' serial
+-- numbers count up from p_serial. Of each lane that
 -- was come to the answer has what claim answers of it, with how many entries it
 -- took; the positions stand one behind the other.
 --
@@ -380,7 +381,7 @@ $$;
 -- about to append nothing, it is to every lane as one that has. Lanes are tried and
 -- never waited for, since it holds the locks of those before.
 create function stint.claim_lanes(p_engine bigint, p_serial bigint, p_low bigint, p_nonce bigint, p_lanes bigint[],
-  p_max integer, p_settle boolean[], out n bigint[], out taken integer[], out positions bigint[])
+  p_max integer, p_settle boolean[], p_most integer[], out n bigint[], out taken integer[], out positions bigint[])
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -390,7 +391,7 @@ declare
 begin
   for i in 1 .. cardinality(p_lanes) loop
     exit when room <= 0;
-    c := stint.claim(p_engine, p_serial + i - 1, p_low, p_nonce, p_lanes[i], room, false, p_settle[i], i > 1);
+    c := stint.claim(p_engine, p_serial + i - 1, p_low, p_nonce, p_lanes[i], least(room, p_most[i]), false, p_settle[i], i > 1);
     n[i] := c.n;
     taken[i] := coalesce(cardinality(c.positions), 0);
     positions := positions || c.positions;

@@ -1,0 +1,283 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/store"
+)
+
+// gauge counts what runs at once, by key.
+type gauge struct {
+	mu    sync.Mutex
+	now   map[string]int
+	most  map[string]int
+	order map[string][]int
+	ended atomic.Int64
+}
+
+func newGauge() *gauge {
+	return &gauge{now: map[string]int{}, most: map[string]int{}, order: map[string][]int{}}
+}
+
+func (g *gauge) run(key string, n int, d time.Duration) {
+	g.mu.Lock()
+	g.now[key]++
+	g.most[key] = max(g.most[key], g.now[key])
+	g.order[key] = append(g.order[key], n)
+	g.mu.Unlock()
+	time.Sleep(d)
+	g.mu.Lock()
+	g.now[key]--
+	g.mu.Unlock()
+	g.ended.Add(1)
+}
+
+func (g *gauge) greatest(key string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.most[key]
+}
+
+// numbered are the arguments of the jobs of these tests.
+type numbered struct {
+	Key string `json:"key"`
+	N   int    `json:"n"`
+}
+
+// limitedMux runs jobs of the kind k for a while each.
+func limitedMux(g *gauge, d time.Duration, rules map[string]stint.LimitRule) *stint.Mux {
+	mux := stint.NewMux()
+	stint.Handle(mux, stint.NewKind[numbered]("k"), func(_ context.Context, _ *stint.Job, a numbered) error {
+		g.run(a.Key, a.N, d)
+		return nil
+	})
+	for name, rule := range rules {
+		mux.Limit(name, rule)
+	}
+	return mux
+}
+
+// enqueueNumbered enqueues n jobs of each key, in turns.
+func enqueueNumbered(t *testing.T, s stint.Enqueuer, n int, keys []string, opts ...stint.Option) {
+	t.Helper()
+	var jobs []stint.NewJob
+	for i := range n {
+		for _, key := range keys {
+			args, _ := json.Marshal(numbered{key, i})
+			jobs = append(jobs, stint.KindInfo{Name: "k"}.Job(args, opts...))
+		}
+	}
+	for some := range slices.Chunk(jobs, 1000) {
+		if _, err := stint.NewClient(s).EnqueueMany(t.Context(), some); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func await(t *testing.T, what string, d time.Duration, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(d); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not after %v", what, d)
+		}
+	}
+}
+
+func TestALimitBoundsWhatRunsOverAllEngines(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		g := newGauge()
+		mux := limitedMux(g, 5*time.Millisecond, map[string]stint.LimitRule{"three": {AtOnce: 3}})
+		for range 4 {
+			start(t, s, mux, engine.Config{Slots: 5})
+		}
+		enqueueNumbered(t, s, 300, []string{"a"}, stint.Limited("three"))
+		await(t, "300 jobs", time.Minute, func() bool { return g.ended.Load() == 300 })
+		if most := g.greatest("a"); most != 3 {
+			t.Errorf("%d ran at once, want 3", most)
+		}
+	})
+}
+
+func TestJobsOfOneKeyRunOneAfterTheOther(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		g := newGauge()
+		mux := limitedMux(g, time.Millisecond, map[string]stint.LimitRule{"key": {AtOnce: 1}})
+		var keys []string
+		for i := range 40 {
+			keys = append(keys, fmt.Sprintf("key %d", i))
+		}
+		enqueueNumbered(t, s, 20, keys, stint.LimitedBy("key", "/key"))
+		for range 2 {
+			start(t, s, mux, engine.Config{Slots: 10})
+		}
+		await(t, "800 jobs", time.Minute, func() bool { return g.ended.Load() == 800 })
+		for _, key := range keys {
+			if most := g.greatest(key); most != 1 {
+				t.Errorf("%d of %s ran at once", most, key)
+			}
+			if !slices.IsSorted(g.order[key]) {
+				t.Errorf("%s ran in the order %v", key, g.order[key])
+			}
+		}
+	})
+}
+
+func TestSeveralLimitsHoldAtOnce(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		all, g := newGauge(), newGauge()
+		mux := stint.NewMux()
+		stint.Handle(mux, stint.NewKind[numbered]("k"), func(_ context.Context, _ *stint.Job, a numbered) error {
+			all.run("all", a.N, 0)
+			all.mu.Lock()
+			all.now["all"]++
+			all.most["all"] = max(all.most["all"], all.now["all"])
+			all.mu.Unlock()
+			g.run(a.Key, a.N, 3*time.Millisecond)
+			all.mu.Lock()
+			all.now["all"]--
+			all.mu.Unlock()
+			return nil
+		})
+		mux.Limit("all", stint.LimitRule{AtOnce: 4})
+		mux.Limit("key", stint.LimitRule{AtOnce: 2})
+		keys := []string{"a", "b", "c", "d", "e"}
+		enqueueNumbered(t, s, 40, keys, stint.Limited("all"), stint.LimitedBy("key", "/key"))
+		for range 3 {
+			start(t, s, mux, engine.Config{Slots: 6})
+		}
+		await(t, "200 jobs", time.Minute, func() bool { return g.ended.Load() == 200 })
+		if most := all.greatest("all"); most > 4 {
+			t.Errorf("%d ran at once, want 4", most)
+		}
+		for _, key := range keys {
+			if most := g.greatest(key); most > 2 {
+				t.Errorf("%d of %s ran at once, want 2", most, key)
+			}
+		}
+	})
+}
+
+func TestARateSpacesStarts(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		var mu sync.Mutex
+		var starts []time.Time
+		mux := stint.NewMux()
+		stint.Handle(mux, stint.NewKind[numbered]("k"), func(context.Context, *stint.Job, numbered) error {
+			mu.Lock()
+			defer mu.Unlock()
+			starts = append(starts, time.Now())
+			return nil
+		})
+		mux.Limit("rate", stint.LimitRule{Starts: 50, Per: time.Second, Burst: 5})
+		enqueueNumbered(t, s, 120, []string{"a"}, stint.Limited("rate"))
+		for range 3 {
+			start(t, s, mux, engine.Config{Slots: 10})
+		}
+		count := func() int { mu.Lock(); defer mu.Unlock(); return len(starts) }
+		await(t, "120 starts", time.Minute, func() bool { return count() == 120 })
+		slices.SortFunc(starts, time.Time.Compare)
+		most := 0
+		for i, first := range starts {
+			n := 0
+			for _, other := range starts[i:] {
+				if other.Sub(first) < time.Second {
+					n++
+				}
+			}
+			most = max(most, n)
+		}
+		if took := starts[119].Sub(starts[0]); most > 55 || took > 4*time.Second {
+			t.Errorf("up to %d in a second, want 55 at most; all in %v", most, took)
+		}
+	})
+}
+
+func TestARuleThatPeopleChangeCountsAtOnce(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		limiter := s.(store.Limiter)
+		g := newGauge()
+		mux := limitedMux(g, 10*time.Millisecond, map[string]stint.LimitRule{"n": {AtOnce: 1}})
+		for range 2 {
+			start(t, s, mux, engine.Config{Slots: 8})
+		}
+		set := func(n int) {
+			t.Helper()
+			if err := limiter.SetLimit(t.Context(), "n", stint.LimitRule{AtOnce: n}, "", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		enqueueNumbered(t, s, 100000/100, []string{"a"}, stint.Limited("n"))
+		await(t, "the first ten", 20*time.Second, func() bool { return g.ended.Load() >= 10 })
+		if most := g.greatest("a"); most != 1 {
+			t.Errorf("%d at once, want 1", most)
+		}
+		set(6)
+		await(t, "six at once", 20*time.Second, func() bool { return g.greatest("a") == 6 })
+		set(-1)
+		time.Sleep(1500 * time.Millisecond)
+		was := g.ended.Load()
+		time.Sleep(300 * time.Millisecond)
+		if now := g.ended.Load(); now != was {
+			t.Errorf("%d ran under a limit of none", now-was)
+		}
+		if yes, err := limiter.ResetLimit(t.Context(), "n"); !yes || err != nil {
+			t.Error(yes, err)
+		}
+		g.mu.Lock()
+		g.most["a"] = 0
+		g.mu.Unlock()
+		await(t, "more", 20*time.Second, func() bool { return g.ended.Load() > was+10 })
+		if most := g.greatest("a"); most != 1 {
+			t.Errorf("%d at once after the reset, want 1", most)
+		}
+	})
+}
+
+func TestPermitsGoToAnEngineThatAloneCanRunTheJob(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		g := newGauge()
+		mux := limitedMux(g, 5*time.Millisecond, map[string]stint.LimitRule{"one": {AtOnce: 1}})
+		start(t, s, mux, engine.Config{Slots: 4, Queues: []string{"a"}})
+		start(t, s, mux, engine.Config{Slots: 4, Queues: []string{"b"}})
+		enqueueNumbered(t, s, 1000, []string{"a"}, stint.Limited("one"), stint.Queue("a"))
+		await(t, "the first", 20*time.Second, func() bool { return g.ended.Load() > 0 })
+		began := time.Now()
+		enqueueNumbered(t, s, 1, []string{"b"}, stint.Limited("one"), stint.Queue("b"))
+		await(t, "the other queue's job", 10*time.Second, func() bool { return g.greatest("b") == 1 })
+		t.Logf("it started after %v", time.Since(began))
+		if since := time.Since(began); since > 3*time.Second {
+			t.Errorf("it started after %v", since)
+		}
+	})
+}
+
+func TestAKeyWithFewJobsDoesNotWaitForOneWithMany(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		g := newGauge()
+		start(t, s, limitedMux(g, 10*time.Millisecond, nil), engine.Config{Slots: 20})
+		enqueueNumbered(t, s, 5000, []string{"a"}, stint.LimitedBy("tenant", "/key"))
+		await(t, "some", 20*time.Second, func() bool { return g.ended.Load() > 200 })
+		var waits []time.Duration
+		for i := range 20 {
+			key := fmt.Sprintf("b%d", i)
+			began := time.Now()
+			enqueueNumbered(t, s, 1, []string{key}, stint.LimitedBy("tenant", "/key"))
+			await(t, key, 10*time.Second, func() bool { return g.greatest(key) == 1 })
+			waits = append(waits, time.Since(began))
+		}
+		slices.Sort(waits)
+		t.Logf("p50 %v, worst %v", waits[10], waits[19])
+		if waits[10] > time.Second {
+			t.Errorf("half of them waited for %v and longer", waits[10])
+		}
+	})
+}

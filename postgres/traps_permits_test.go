@@ -1,0 +1,187 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
+	"github.com/stint-go/stint/storetest"
+)
+
+var permitTraps = []trap{
+	{"A state of a gate that was computed from an old one is not written", func(b *bench) error {
+		w := b.join()
+		b.permits(w, 1)
+		old := b.made(1)
+		for _, n := range []int{0, 1, 0, 1} {
+			b.permits(w, n)
+		}
+		b.must(errOf(b.s.TidyPermits(b.Context()))) // what stands after the old one is gone
+		for n := int64(2); n <= 5; n++ {
+			if err := b.refused(w, n, old); err != nil {
+				return err
+			}
+		}
+		return b.held(1)
+	}},
+	{"A gate that was forgotten and has begun again is not taken for the one that was read", func(b *bench) error {
+		w, other := b.join(), b.join()
+		b.permits(w, 1)
+		old := b.made(1)
+		b.permits(w, 0)
+		b.must(errOf(b.s.TidyPermits(b.Context())))
+		b.permits(other, 1)
+		if err := errors.Join(b.refused(w, 2, old), b.refused(w, 1, time.Time{})); err != nil {
+			return err
+		}
+		return b.held(1)
+	}},
+	{"A gate is not forgotten while its next state is written", func(b *bench) error {
+		w, other := b.join(), b.join()
+		b.rule(1)
+		b.permits(w, 1)
+		b.permits(w, 0)
+		tx := begin(b, b.s)
+		if written, err := b.put(tx, w, 3, b.made(2)); err != nil || len(written) != 1 {
+			return fmt.Errorf("written was %q, error %v", written, err)
+		}
+		n, err := b.s.TidyPermits(b.Context())
+		b.must(err)
+		answer := make(chan store.Hold, 1)
+		go func() {
+			holds, _ := b.s.Permits(b.Context(), other.Info.Token, store.PermitRequest{
+				Take: []store.Taking{{Gates: []store.TakingGate{{Gate: "x"}}, Want: 1}}})
+			answer <- append(holds, store.Hold{})[0]
+		}()
+		waits := b.blocked()
+		b.must(tx.Commit(b.Context()))
+		if h := <-answer; h.Permits > 0 || waits != nil || n > 0 {
+			return fmt.Errorf("%d rows were forgotten, and another engine got %+v beside the one that was written (%v)", n, h, waits)
+		}
+		return b.held(1)
+	}},
+	{"Who asks for permits waits until what is forgotten is gone", func(b *bench) error {
+		w := b.join()
+		b.permits(w, 1)
+		b.permits(w, 0)
+		tx := begin(b, b.s)
+		_, err := tx.Exec(b.Context(), `select stint.tidy_permits(10)`)
+		b.must(err)
+		done := make(chan error, 1)
+		go func() {
+			_, err := b.s.Permits(b.Context(), w.Info.Token, store.PermitRequest{
+				Take: []store.Taking{{Gates: []store.TakingGate{{Gate: "x"}}, Want: 1}}})
+			done <- err
+		}()
+		err = b.blocked()
+		b.must(tx.Commit(b.Context()))
+		return errors.Join(err, <-done)
+	}},
+	{"The buried write no state of a gate, and a burial does not miss one on its way", func(b *bench) error {
+		w := b.join()
+		b.permits(w, 1)
+		made := b.made(1)
+		tx := begin(b, b.s)
+		if written, err := b.put(tx, w, 2, made); err != nil || len(written) != 1 {
+			return fmt.Errorf("written was %q, error %v", written, err)
+		}
+		if _, err := b.s.Bury(b.Context(), store.Burial{Engine: w.Info.Token}, judge); !errors.Is(err, store.ErrBurialBlocked) {
+			return fmt.Errorf("beside a state on its way the burial gives %v", err)
+		}
+		b.must(tx.Rollback(b.Context()))
+		b.must(errOf(storetest.Bury(b.Context(), b.s, store.Burial{Engine: w.Info.Token}, judge)))
+		if written, err := b.put(b.s.pool, w, 2, made); !errors.Is(err, store.ErrBuried) {
+			return fmt.Errorf("buried it writes %q, error %v", written, err)
+		}
+		return nil
+	}},
+	{"What a buried engine held is free", func(b *bench) error {
+		w, other := b.join(), b.join()
+		b.rule(1)
+		b.permits(w, 1)
+		b.must(errOf(storetest.Bury(b.Context(), b.s, store.Burial{Engine: w.Info.Token}, judge)))
+		b.permits(other, 1)
+		return b.held(1)
+	}},
+	{"The last state that an engine wrote stays, and it goes on at no server that lacks it", func(b *bench) error {
+		w, other := b.join(), b.join()
+		b.permits(w, 1)
+		for _, n := range []int{1, 0, 1, 0} {
+			b.permits(other, n)
+		}
+		b.must(errOf(b.s.TidyPermits(b.Context())))
+		move := func(gate string, n int64) error {
+			return b.s.Move(b.Context(), w.Info.Token, store.Proof{Permits: []store.GateRef{{Gate: gate, N: n}}})
+		}
+		if err := move("x", 1); err != nil {
+			return fmt.Errorf("at a server that lost nothing going on gives %v", err)
+		}
+		for what, err := range map[string]error{
+			"a later state": move("x", 6), "another gate": move("y", 1), "one that another engine wrote": move("x", 5),
+		} {
+			if !errors.Is(err, store.ErrBuried) {
+				return fmt.Errorf("with %s in hand going on gives %v", what, err)
+			}
+		}
+		return nil
+	}},
+}
+
+func errOf[V any](_ V, err error) error { return err }
+
+// rule says how many permits the gate of these checks has.
+func (b *bench) rule(n int) {
+	b.Helper()
+	b.must(b.s.DeclareLimits(b.Context(), map[string]stint.LimitRule{"x": {AtOnce: n}}))
+}
+
+// permits has an engine hold so many permits of the gate.
+func (b *bench) permits(w *storetest.Worker, n int) {
+	b.Helper()
+	req := store.PermitRequest{Keep: []store.Keeping{{Gate: "x", Permits: n}}}
+	if n > 0 {
+		req.Take = []store.Taking{{Gates: []store.TakingGate{{Gate: "x"}}, Want: n}}
+		req.Keep = nil
+	}
+	holds, err := b.s.Permits(b.Context(), w.Info.Token, req)
+	b.must(err)
+	if holds[0].Permits != n || holds[0].Busy {
+		b.Fatalf("it holds %+v, want %d", holds[0], n)
+	}
+}
+
+// made is when a state of the gate was made.
+func (b *bench) made(n int64) time.Time {
+	b.Helper()
+	return value[time.Time](b, b.s.pool, `select made from stint.permits where gate = 'x' and n = $1`, n)
+}
+
+// put writes a state of the gate by hand, with one permit that the engine holds, as the one that follows the one made
+// at a time.
+func (b *bench) put(q querier, w *storetest.Worker, n int64, made time.Time) (written []string, err error) {
+	err = q.QueryRow(b.Context(), `select stint.put_permits($1, '{x}', array[$2::bigint], array[$3::timestamptz], array[null::timestamptz], '{1}', array[$1::bigint],
+		'{1}', '{0}', array[null::timestamptz], '{}', '{}')`, w.Info.Token, n, nilTime(made)).Scan(&written)
+	return written, translate(err)
+}
+
+// refused checks that a state is not written.
+func (b *bench) refused(w *storetest.Worker, n int64, made time.Time) error {
+	before := value[int](b, b.s.pool, `select count(*) from stint.permits`)
+	written, err := b.put(b.s.pool, w, n, made)
+	if err == nil && (len(written) > 0 || before != value[int](b, b.s.pool, `select count(*) from stint.permits`)) {
+		err = fmt.Errorf("state %d was written as the one after that of %v", n, made)
+	}
+	return err
+}
+
+// held checks how many permits of the gate engines hold.
+func (b *bench) held(want int64) error {
+	gates, err := b.s.Gates(b.Context(), "x", 1)
+	b.must(err)
+	if len(gates) != 1 || gates[0].Held != want {
+		return fmt.Errorf("held are %+v, want %d permits", gates, want)
+	}
+	return nil
+}
