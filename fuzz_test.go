@@ -253,3 +253,26 @@ func FuzzUniqueness(f *testing.F) {
 		}
 	})
 }
+
+func FuzzLimitRules(f *testing.F) {
+	for _, text := range []string{
+		"any", "0", "10", "100/1m", "10,100/1m", "10,100/1m,burst=5", "0,1/31d", "1000000,100000/1s", "", ",", "10,", "-1", "+3", "007", "10/5", "1/1ms,burst=1",
+		"burst=5", "10,burst=5", "100/1m,burst=101", "5,6", "100/1m,100/1h", "1/0s", "0/1s", "9999999999999999999", "1/32d", "1000000/1s", "any,1", "1/1m,burst=0",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := stint.ParseLimitRule(text)
+		if err != nil {
+			var invalid *stint.InvalidError
+			if !errors.As(err, &invalid) {
+				t.Errorf("%q is refused by %v", text, err)
+			}
+			return
+		}
+		again, err := stint.ParseLimitRule(r.String())
+		if again.Burst, r.Burst = max(1, again.Burst), max(1, r.Burst); err != nil || again != r {
+			t.Errorf("%q is %q, which is read as %+v, want %+v: %v", text, r, again, r, err)
+		}
+	})
+}

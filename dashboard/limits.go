@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/store"
 )
 
@@ -22,13 +21,13 @@ type limitRow struct{ store.LimitInfo }
 // Most is how many jobs may run at once under the limit, of all keys that are in use; 0 for
 // any number, and for none.
 func (l limitRow) Most() int64 {
-	most, _ := view.Most(l.Rule)
-	return most * int64(max(1, l.Gates))
+	most, _ := l.LimitInfo.Most()
+	return most
 }
 
 // Condition says in a word where the rule comes from, or what is special about it.
 func (l limitRow) Condition() string {
-	most, bounded := view.Most(l.Rule)
+	most, bounded := store.AtOnce(l.Rule)
 	switch {
 	case bounded && most == 0:
 		return "stopped"
@@ -104,7 +103,7 @@ func gatesOf(gates []store.GateInfo) (rows []gateRow) {
 		for i := range g.Holds {
 			g.Holds[i].Since = time.Time{}
 		}
-		most, _ := view.Most(g.Rule)
+		most, _ := store.AtOnce(g.Rule)
 		rows = append(rows, gateRow{g, most})
 	}
 	return rows

@@ -22,6 +22,7 @@ type patient struct {
 	store.Roster
 	store.Migrator
 	store.ScheduleKeeper
+	store.Limiter
 
 	ahead   time.Duration // of this machine
 	slow    time.Duration // each answer
@@ -33,6 +34,21 @@ type patient struct {
 	hangs   bool // questions about tables
 
 	schedules []store.ScheduleInfo
+	limits    []store.LimitInfo
+	gates     []store.GateInfo // of each
+}
+
+func (p *patient) Limits(context.Context) ([]store.LimitInfo, error) { return p.limits, p.err }
+func (p *patient) Gates(context.Context, string, int) ([]store.GateInfo, error) {
+	return p.gates, p.err
+}
+
+// limited has mails wait under a limit of which engine 7 holds all permits.
+func (p *patient) limited(rule string) (*store.LimitInfo, *store.GateInfo) {
+	p.kinds[0].Limits = []string{"smtp"}
+	p.limits = []store.LimitInfo{{Name: "smtp", Rule: rule, Declared: rule, Gates: 1, Held: 10, Asked: 3, Engines: 1}}
+	p.gates = []store.GateInfo{{Gate: "smtp", Rule: rule, Held: 10, Asked: 3, Holds: []store.GateHolding{{Engine: 7, Instance: "one", Held: 10, Asked: 3}}}}
+	return &p.limits[0], &p.gates[0]
 }
 
 func (p *patient) Schedules(context.Context) ([]store.ScheduleInfo, error) { return p.schedules, p.err }
@@ -160,6 +176,27 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 				s.Next = s.After.Add(time.Hour)
 			})
 		}, report.SeverityProblem, "schedule_ahead", "4d4h from now: the database's clock was ahead", "stint schedules remove nightly, and add it again"},
+		"a limit without a rule": {func(p *patient) {
+			p.limits = []store.LimitInfo{{Name: "smtp", Rule: "any", Gates: 1, Held: 3}}
+		}, report.SeverityNote, "limit_without_rule", "they bound nothing", "stint limits set smtp 10"},
+		"a limit of a kind without a rule": {func(p *patient) { p.kinds[0].Limits = []string{"tenant by /tenant", "erp=x"} },
+			report.SeverityNote, "limit_without_rule", "they bound nothing", "stint limits set erp 10"},
+		"a limit that lets none start": {func(p *patient) {
+			l, _ := p.limited("0")
+			l.Declared, l.Set, l.SetAt, l.By, l.Why = "10", "0", hour, "ann", "mails bounce"
+		}, report.SeverityNote, "limit_stopped", "its rule is 0, set 1999-12-31 23:00:00 UTC by ann (mails bounce): no job of it starts", "stint limits reset smtp"},
+		"a limit that is full for long": {func(p *patient) { p.limited("10,100/1m") },
+			report.SeverityNote, "limit_full", "10 of 10 are in use by one (10), and the first of the jobs that wait has done so for 1h0m0s", "stint limits set smtp 20,100/1m"},
+		"a key that is full for long": {func(p *patient) {
+			l, g := p.limited("10")
+			l.Name, g.Gate, g.Key, p.kinds[0].Limits[0] = "tenant", "tenant=acme", "acme", "tenant by /tenant"
+		}, report.SeverityNote, "limit_full", "10 of 10 for the key acme are in use by one (10)", "stint limits set tenant 20"},
+		"a limit that a dead engine holds": {func(p *patient) {
+			_, g := p.limited("10")
+			mail(p).Oldest = time.Now()
+			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: time.Now().Add(-7 * time.Second)})
+			g.Holds[0].Held, g.Holds = 4, append(g.Holds, store.GateHolding{Engine: 9, Instance: "two", Held: 6})
+		}, report.SeverityWarning, "limit_held_by_dead", "engine two holds 6 of them, and sends no heartbeat", "stint engines bury 9"},
 		"something of the store's own": {func(p *patient) {
 			p.signs.Findings = []report.Finding{{Severity: report.SeverityWarning, Code: "x", Problem: "y", Remedy: "z"}}
 		}, report.SeverityWarning, "x", "y", "z"},
@@ -207,6 +244,13 @@ func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 	p.scheduled(func(s *store.ScheduleInfo) { s.Declared, s.Next = time.Now(), time.Time{} })              // declared just now
 	p.scheduled(func(s *store.ScheduleInfo) { s.Next, s.Paused = time.Now().Add(-time.Hour), time.Now() }) // nobody is to fire it
 	p.scheduled(func(s *store.ScheduleInfo) { s.Job.Kind, s.Ended = "fax", time.Now() })
+	p.limited("10")
+	p.signs.Backlogs[0].Oldest = time.Now().Add(-time.Minute) // it is full, and not for long
+	if all := diagnose(t, p); len(all) > 0 {
+		t.Errorf("found is %v", all)
+	}
+	p.signs.Backlogs[0].Oldest = time.Now().Add(-time.Hour)
+	p.gates[0].Held = 9 // it lets one start
 	if all := diagnose(t, p); len(all) > 0 {
 		t.Errorf("found is %v", all)
 	}

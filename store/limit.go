@@ -135,3 +135,23 @@ type GateHolding struct {
 	Asked    int       `json:"asked,omitempty"`
 	Since    time.Time `json:"since,omitzero"` // when it asked
 }
+
+// AtOnce is how many jobs may run at once under a rule that is given as text, for each key of a limit
+// with keys. It reports false for any number.
+func AtOnce(rule string) (most int64, bounded bool) {
+	r, err := stint.ParseLimitRule(rule)
+	return int64(max(0, r.AtOnce)), err == nil && r.AtOnce != 0
+}
+
+// Most is how many jobs may run at once under the limit, of all of its keys in use together. It reports
+// false for any number.
+func (l LimitInfo) Most() (most int64, bounded bool) {
+	most, bounded = AtOnce(l.Rule)
+	return most * int64(max(1, l.Gates)), bounded
+}
+
+// Full reports whether engines hold all permits that the gate has.
+func (g GateInfo) Full() bool {
+	most, bounded := AtOnce(g.Rule)
+	return bounded && g.Held >= most
+}

@@ -34,19 +34,6 @@ func GatesOf(ctx context.Context, st Store, j *stint.JobInfo) (gates []store.Gat
 	return gates, nil
 }
 
-// Full reports whether a gate lets no more jobs start until one of them has ended, by the
-// permits that engines hold.
-func Full(g store.GateInfo) bool {
-	most, bounded := Most(g.Rule)
-	return bounded && g.Held >= most
-}
-
-// Most is how many jobs may run at once under a rule; false for any number.
-func Most(rule string) (most int64, bounded bool) {
-	r, err := stint.ParseLimitRule(rule)
-	return int64(max(0, r.AtOnce)), err == nil && r.AtOnce != 0
-}
-
 // GateInWords says what keeps jobs from starting under a gate: that it is full, and who
 // holds it, or that engines wait for the next start under its rate. It is empty for a gate
 // that lets jobs start.
@@ -58,7 +45,7 @@ func GateInWords(g store.GateInfo) string {
 		return ""
 	case r.AtOnce < 0:
 		return name + ", which lets no job start"
-	case Full(g):
+	case g.Full():
 		return fmt.Sprintf("%s: %s of %d in use, by %s", name, words.Count(g.Held), r.AtOnce, HoldersInWords(g))
 	case r.Starts > 0:
 		return fmt.Sprintf("%s, under which %d start in %s", name, r.Starts, retry.FormatDuration(r.Per))

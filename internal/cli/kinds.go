@@ -33,7 +33,7 @@ func (a *app) listKinds(kinds []stint.KindInfo, now time.Time) {
 		a.note("no engine ever declared a kind")
 		return
 	}
-	t := newTable(a.out, "kind", "queue", "priority", "retry", "timeout", "tags", "declared")
+	t := newTable(a.out, "kind", "queue", "priority", "retry", "timeout", "tags", "limits", "declared")
 	t.SuppressEmptyColumns() // a list of kinds with few defaults fits 80 columns
 	for _, k := range kinds {
 		priority, timeout := "", ""
@@ -43,7 +43,7 @@ func (a *app) listKinds(kinds []stint.KindInfo, now time.Time) {
 		if k.Timeout > 0 {
 			timeout = retry.FormatDuration(k.Timeout)
 		}
-		addRow(t, row{k.Name, cmp.Or(k.Queue, stint.DefaultQueue), priority, k.Retry, timeout, strings.Join(k.Tags, " "), words.Ago(k.Declared, now)})
+		addRow(t, row{k.Name, cmp.Or(k.Queue, stint.DefaultQueue), priority, k.Retry, timeout, strings.Join(k.Tags, " "), strings.Join(k.Limits, ", "), words.Ago(k.Declared, now)})
 	}
 	t.Render()
 }

@@ -9,7 +9,7 @@
 // store; use it in one program of those that share the store. All are collectors;
 // register them like your own.
 //
-// Names begin with stint_, times are in seconds. Kinds and queues are bounded: the
+// Names begin with stint_, times are in seconds. Kinds, queues and limits are bounded: the
 // first hundred of each have their own series (see [Config]), and all others count
 // as "other", so that programs that enqueue cannot fill the memory of Prometheus.
 package prom

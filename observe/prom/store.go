@@ -17,13 +17,15 @@ import (
 
 // Store returns a collector of the backlog of a store and of what engines hold. The values are the
 // same in every program, so export them in one program of those that share the store. For a store
-// that is also a [report.Checker] it includes the age of the oldest due job.
+// that is also a [report.Checker] it includes the age of the oldest due job, and for one that is a
+// [store.Limiter] what limits allow and engines hold of them.
 //
 // The store is read in the background, with at most half a hundredth of the time for each value.
 // With a million jobs the values may be minutes old; a metric has the time of the reading.
 func Store(store report.LiveStats, config ...Config) prometheus.Collector {
 	b := &backlog{
 		queues: bounded{max: cmp.Or(configOf(config).MaxQueues, defaultMax)},
+		names:  bounded{max: cmp.Or(configOf(config).MaxLimits, defaultMax)},
 		figures: sample.New(func(ctx context.Context) (report.Analytics, error) {
 			return store.Analyze(ctx, report.AnalyticsFilter{})
 		}),
@@ -36,11 +38,15 @@ func Store(store report.LiveStats, config ...Config) prometheus.Collector {
 		postponed: gauge("jobs_postponed", "Jobs that are not due yet, or wait for a decision about a retry."),
 		claimed:   gauge("jobs_claimed", "Jobs in the hands of engines that live, begun or not."),
 		zombies:   gauge("jobs_zombies", "Jobs in the hands of engines that do not live any more."),
+		permits:   gauge("limit_permits", "How many jobs may run at once under a limit that bounds that, of all of its keys in use.", "limit"),
+		held:      gauge("limit_permits_held", "Permits to run jobs under a limit that engines hold.", "limit"),
+		asked:     gauge("limit_permits_asked", "Permits to run jobs under a limit that engines wait for.", "limit"),
 		age:       gauge("oldest_job_age_seconds", "For how long the oldest job that is due and not taken has been due.", "queue"),
 	}
 	if x, ok := store.(report.Checker); ok {
 		b.ages = sample.New(func(ctx context.Context) (map[string]time.Duration, error) { return agesOf(ctx, x) })
 	}
+	b.limits = limitsOf(store)
 	return b
 }
 
@@ -54,16 +60,18 @@ const maxGroups = 1000
 // backlog exports samples of a store.
 type backlog struct {
 	queues  bounded
+	names   bounded // of limits
 	figures *sample.Sample[report.Analytics]
 	groups  *sample.Sample[[]report.DueGroup]
 	ages    *sample.Sample[map[string]time.Duration] // by queue; nil for a store that does not tell
+	limits  *sample.Sample[[]store.LimitInfo]        // nil for a store that has none
 
-	up, sampled, queued, postponed, claimed, zombies, age *prometheus.Desc
+	up, sampled, queued, postponed, claimed, zombies, age, permits, held, asked *prometheus.Desc
 }
 
 // Describe implements [prometheus.Collector].
 func (b *backlog) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{b.up, b.sampled, b.queued, b.postponed, b.claimed, b.zombies, b.age} {
+	for _, desc := range []*prometheus.Desc{b.up, b.sampled, b.queued, b.postponed, b.claimed, b.zombies, b.age, b.permits, b.held, b.asked} {
 		out <- desc
 	}
 }
@@ -92,6 +100,9 @@ func (b *backlog) Collect(out chan<- prometheus.Metric) {
 			tell(b.queued, float64(n), queue)
 		}
 	}
+	if b.limits != nil {
+		b.tellLimits(b.limits.Get(ctx), tell)
+	}
 	if b.ages == nil {
 		return
 	}
@@ -108,6 +119,48 @@ func (b *backlog) Collect(out chan<- prometheus.Metric) {
 			tell(b.age, age.Seconds(), queue)
 		}
 	}
+}
+
+// limitSum is what is known of the limits that have one series.
+type limitSum struct {
+	permits, held, asked int64
+	bounded              bool
+}
+
+// tellLimits tells of each limit that has a series. One that is forgotten keeps it.
+func (b *backlog) tellLimits(limits sample.Seen[[]store.LimitInfo], tell func(desc *prometheus.Desc, value float64, labels ...string)) {
+	if !limits.Known() {
+		return
+	}
+	sums := map[string]limitSum{}
+	for _, l := range limits.Value {
+		label := b.names.of(l.Name)
+		sum := sums[label]
+		if most, bounded := l.Most(); bounded {
+			sum.permits, sum.bounded = sum.permits+most, true
+		}
+		sum.held, sum.asked = sum.held+l.Held, sum.asked+l.Asked
+		sums[label] = sum
+	}
+	for _, limit := range b.names.all() {
+		sums[limit] = sums[limit] // also if it is 0
+	}
+	for limit, sum := range sums {
+		tell(b.held, float64(sum.held), limit)
+		tell(b.asked, float64(sum.asked), limit)
+		if sum.bounded && limit != Other {
+			tell(b.permits, float64(sum.permits), limit)
+		}
+	}
+}
+
+// limitsOf samples the limits of a store that has some.
+func limitsOf(st any) *sample.Sample[[]store.LimitInfo] {
+	l, ok := st.(store.Limiter)
+	if !ok {
+		return nil
+	}
+	return sample.New(l.Limits)
 }
 
 // byQueue counts the jobs of each queue that has a series; a queue that has become

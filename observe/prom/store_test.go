@@ -12,6 +12,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/observe/prom"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // filled is a store with jobs in queues.
@@ -101,6 +102,44 @@ func TestHoweverManyQueuesHaveJobsTheSeriesAreBounded(t *testing.T) {
 				t.Errorf("there are %d series %s", n, name)
 			}
 		}
+	})
+}
+
+func TestLimitsTellWhatTheyAllowAndWhatIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := filled(t)
+		rules := map[string]stint.LimitRule{"smtp": {AtOnce: 3}, "tenant": {AtOnce: 2}, "erp": {Starts: 10, Per: time.Second}}
+		if err := db.DeclareLimits(t.Context(), rules); err != nil {
+			t.Fatal(err)
+		}
+		for engine := range store.EngineID(2) {
+			if err := db.Join(t.Context(), store.EngineInfo{Token: engine + 1, Instance: fmt.Sprint(engine), TimeToLive: time.Hour}, nil); err != nil {
+				t.Fatal(err)
+			}
+			tenant := store.Taking{Gates: []store.TakingGate{{Gate: fmt.Sprint("tenant=", engine)}}, Want: 1}
+			smtp := store.Taking{Gates: []store.TakingGate{{Gate: "smtp"}}, Want: 2}
+			if _, err := db.Permits(t.Context(), engine+1, store.PermitRequest{Take: []store.Taking{smtp, tenant}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := prom.Store(db, prom.Config{MaxLimits: 2})
+		testutil.CollectAndCount(c)
+		synctest.Wait()
+		shows(t, c, `
+# HELP stint_limit_permits How many jobs may run at once under a limit that bounds that, of all of its keys in use.
+# TYPE stint_limit_permits gauge
+stint_limit_permits{limit="smtp"} 3
+# HELP stint_limit_permits_asked Permits to run jobs under a limit that engines wait for.
+# TYPE stint_limit_permits_asked gauge
+stint_limit_permits_asked{limit="erp"} 0
+stint_limit_permits_asked{limit="other"} 0
+stint_limit_permits_asked{limit="smtp"} 1
+# HELP stint_limit_permits_held Permits to run jobs under a limit that engines hold.
+# TYPE stint_limit_permits_held gauge
+stint_limit_permits_held{limit="erp"} 0
+stint_limit_permits_held{limit="other"} 2
+stint_limit_permits_held{limit="smtp"} 3
+`, "stint_limit_permits", "stint_limit_permits_held", "stint_limit_permits_asked")
 	})
 }
 

@@ -28,10 +28,11 @@ func watched(t *testing.T) *prometheus.Registry {
 		t.Fatal(err)
 	}
 	mux := stint.NewMux()
-	mail, report := stint.NewKind[struct{}]("mail"), stint.NewKind[struct{}]("report", stint.Queue("reports"))
+	mail, report := stint.NewKind[struct{}]("mail", stint.Limited("smtp")), stint.NewKind[struct{}]("report", stint.Queue("reports"))
 	stint.Handle(mux, mail, func(context.Context, *stint.Job, struct{}) error { time.Sleep(time.Millisecond); return nil }).
 		Hook(stint.Hooks{AfterSuccess: func(context.Context, *stint.Job, *stint.Attempt) error { return errors.New("nobody listens") }})
 	stint.Handle(mux, report, func(context.Context, *stint.Job, struct{}) error { return stint.NoRetry(errors.New("no paper")) })
+	mux.Limit("smtp", stint.LimitRule{AtOnce: 10})
 	events, registry := prom.NewEvents(), prometheus.NewRegistry()
 	worker, err := engine.New(store, mux, engine.Config{Slots: 2, Queues: []string{"*"}, OnEvent: events.On, MetricsEvery: time.Second})
 	if err != nil {
@@ -68,7 +69,7 @@ func watched(t *testing.T) *prometheus.Registry {
 }
 
 // late are metrics that are there only once something has happened.
-var late = []string{"stint_jobs_failed_total", "stint_trouble_total", "stint_jobs_queued", "stint_oldest_job_age_seconds"}
+var late = []string{"stint_jobs_failed_total", "stint_trouble_total", "stint_jobs_queued", "stint_oldest_job_age_seconds", "stint_limit_permits"}
 
 // feed enqueues jobs until ctx ends.
 func feed(ctx context.Context, client *stint.Client, mail, report stint.Kind[struct{}]) error {

@@ -1,0 +1,165 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
+)
+
+// What is wrong with limits.
+var (
+	limitWithoutRule = note("limit_without_rule",
+		"jobs name them, and what they allow was neither declared nor set: they bound nothing",
+		"declare a rule (Mux.Limit), or: stint limits set {first} 10")
+	limitStopped = note("limit_stopped", "its rule is 0{origin}: no job of it starts, and engines wait for it",
+		"when its jobs may run: stint limits set {name} 10{reset}")
+	limitFull = note("limit_full", "{full} are in use by {holders}, and the first of the jobs that wait has done so for {oldest_seconds}",
+		"that is what a limit is for; if more may run at once: stint limits set {name} {double}")
+	limitHeldByDead = warning("limit_held_by_dead", "{full} are in use: engine {instance} holds {held} of them, and sends no heartbeat; others wait for it",
+		"it is buried after its time to live; at once: stint engines bury {token}")
+)
+
+const (
+	fullForLong = 10 * time.Minute // that a job waits under a limit that is full
+	fullShown   = 20               // limits whose gates are looked at, and gates of each
+)
+
+// limits looks for those that bound nothing, and those that keep jobs from beginning.
+func (d *diagnosis) limits(ctx context.Context, running crew, backlogs []Backlog) error {
+	limiter, ok := d.store.(store.Limiter)
+	if !ok {
+		return nil
+	}
+	all, err := limiter.Limits(ctx)
+	if err != nil {
+		return err
+	}
+	kinds, err := d.store.Kinds(ctx)
+	if err != nil {
+		return err
+	}
+	d.boundless(all, kinds)
+	looked := 0
+	for _, l := range all {
+		most, bounded := store.AtOnce(l.Rule)
+		switch {
+		case l.Asked == 0 || !bounded:
+		case most == 0:
+			d.find(stopped(l))
+		case looked < fullShown:
+			looked++
+			gates, err := limiter.Gates(ctx, l.Name, fullShown)
+			if err != nil {
+				return err
+			}
+			d.full(l, gates, running, d.longest(l.Name, kinds, backlogs))
+		}
+	}
+	return nil
+}
+
+// boundless looks for limits without a rule that jobs use, or that kinds name.
+func (d *diagnosis) boundless(all []store.LimitInfo, kinds []stint.KindInfo) {
+	var names []string
+	for _, l := range all {
+		if l.Declared == "" && l.Set == "" {
+			names = append(names, l.Name)
+		}
+	}
+	for _, k := range kinds {
+		for _, name := range limitsOf(k) {
+			if !slices.ContainsFunc(all, func(l store.LimitInfo) bool { return l.Name == name }) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) > 0 {
+		d.find(limitWithoutRule.With("first", names[0]).Find("limits "+several(names), map[string]any{"limits": names}))
+	}
+}
+
+// limitsOf are the names of the limits that a kind names, without their keys.
+func limitsOf(k stint.KindInfo) (names []string) {
+	for _, l := range k.Limits {
+		name, _, _ := strings.Cut(l, " by ")
+		names = append(names, store.LimitOf(name))
+	}
+	return names
+}
+
+func stopped(l store.LimitInfo) Finding {
+	origin, reset := "", ""
+	if l.Set != "" {
+		origin = ", set " + l.SetAt.UTC().Format(time.DateTime) + " UTC"
+		if l.By != "" {
+			origin += " by " + l.By
+		}
+		if l.Why != "" {
+			origin += " (" + l.Why + ")"
+		}
+		if l.Declared != "" {
+			reset = ", or to have " + l.Declared + " again, which programs declare: stint limits reset " + l.Name
+		}
+	}
+	return limitStopped.With("origin", origin, "reset", reset, "name", l.Name).Find("limit "+l.Name, map[string]any{"asked": l.Asked})
+}
+
+// longest is since when a job waits whose kind names a limit; zero if that is not known.
+func (d *diagnosis) longest(limit string, kinds []stint.KindInfo, backlogs []Backlog) (since time.Time) {
+	for _, k := range kinds {
+		if !slices.Contains(limitsOf(k), limit) {
+			continue
+		}
+		for _, b := range backlogs {
+			if b.Kind == k.Name && b.Paused.IsZero() && (since.IsZero() || b.Oldest.Before(since)) {
+				since = b.Oldest
+			}
+		}
+	}
+	return since
+}
+
+// full judges the gates of a limit that engines wait for. Since is when the first job became ready of
+// those that may wait for it.
+func (d *diagnosis) full(l store.LimitInfo, gates []store.GateInfo, running crew, since time.Time) {
+	said := false
+	for _, g := range gates {
+		if g.Asked == 0 || !g.Full() {
+			continue
+		}
+		most, _ := store.AtOnce(g.Rule)
+		full := fmt.Sprintf("%d of %d", g.Held, most)
+		if g.Key != "" {
+			full += " for the key " + g.Key
+		}
+		var holders []string
+		for _, h := range g.Holds {
+			if h.Held == 0 {
+				continue
+			}
+			holders = append(holders, fmt.Sprintf("%s (%d)", h.Instance, h.Held))
+			if !slices.ContainsFunc(running, func(e store.EngineInfo) bool { return e.Token == h.Engine }) {
+				d.find(limitHeldByDead.With("instance", h.Instance, "full", full, "token", fmt.Sprint(int64(h.Engine))).
+					Find("limit "+l.Name, map[string]any{"gate": g.Gate, "held": h.Held, "token": fmt.Sprint(int64(h.Engine))}))
+			}
+		}
+		if age := d.now.Sub(since); !said && !since.IsZero() && age >= fullForLong {
+			said = true // once for a limit, of the key that most is asked for
+			d.find(limitFull.With("full", full, "holders", several(holders), "name", l.Name, "double", doubled(l.Rule)).
+				Find("limit "+l.Name, map[string]any{"gate": g.Gate, "held": g.Held, "asked": g.Asked, "oldest": since.UTC(), "oldest_seconds": age.Seconds()}))
+		}
+	}
+}
+
+// doubled is a rule under which twice as many run at once.
+func doubled(rule string) string {
+	r, _ := stint.ParseLimitRule(rule)
+	r.AtOnce *= 2
+	return r.String()
+}
