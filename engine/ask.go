@@ -14,6 +14,10 @@ const (
 	// knows of gates where it has no notifications.
 	askPermits = time.Second
 
+	// tryPermits is how often it tries to get some for a lane that others take jobs of. If nobody does,
+	// it asks, and others give up some of theirs.
+	tryPermits = 250 * time.Millisecond
+
 	// maxTakes bounds for how many sets of gates one call asks.
 	maxTakes = 500
 )
@@ -41,6 +45,7 @@ func (p *permits) needyLocked(list []target) (sets []*gateSet) {
 			continue
 		}
 		set := p.ofLocked(t)
+		set.look(t)
 		if now.Before(set.retry) || set.free() > 0 || set.ahead() > len(set.waiting) && !set.grows() || p.s.pools.room(t.Lane, now) <= 0 ||
 			slices.Contains(sets, set) {
 			continue
@@ -66,7 +71,7 @@ func (p *permits) stuckLocked(now time.Time) (sets []*gateSet) {
 
 // takingsLocked returns what to ask for some sets, and notes when to ask again.
 func (p *permits) takingsLocked(sets []*gateSet) (all []store.Taking) {
-	again := time.Now().Add(askPermits)
+	again := time.Now().Add(tryPermits)
 	counted := map[*gate]bool{}
 	for _, set := range sets {
 		set.retry = again
@@ -153,7 +158,7 @@ func (p *permits) answeredLocked(h *store.Hold) {
 		p.s.inflight.permitted(h.GateRef)
 	}
 	p.doubtLocked(g, false)
-	g.held, g.fair, g.rule = h.Permits, h.Fair, h.Rule
+	g.held, g.fair, g.left, g.rule = h.Permits, h.Fair, h.Left, h.Rule
 	for _, start := range h.Starts {
 		g.starts = append(g.starts, p.s.clock.local(start))
 	}

@@ -93,7 +93,7 @@ func (s *session) claim(ctx context.Context) {
 		// There is work only for queues that are full, and under limits that are.
 		s.meters.noRoom()
 		open, _ := s.permits.sift(view.list)
-		if s.permits.planned(open); len(open) > 0 {
+		if s.permits.planned(open); len(open) > 0 || s.permits.mayPassOn() {
 			s.passOn()
 		}
 		if len(s.pools.all) == 1 && !s.pools.hasRoom(time.Now()) {

@@ -38,6 +38,9 @@ type gate struct {
 	rule    stint.LimitRule
 	starts  []time.Time // those that were bought under the rule's rate, by this process's clock
 
+	left     int       // permits that nobody holds
+	peak     [2]int    // the most that were used at once, in this interval of tryPermits and the one before
+	peakAt   time.Time // when this interval began
 	over     int       // how many more are held than the rule allows
 	asked    int       // permits that others wait for
 	since    time.Time // when that was first seen
@@ -57,7 +60,10 @@ type gateSet struct {
 	retry   time.Time // when to ask again
 	alarm   time.Time // when a start comes that a task waits for
 	took    time.Duration
-	dropped bool // it is not known any more: another one stands for the text
+	head    store.Position // of the work that was seen without permits for it,
+	since   time.Time      // and since when
+	starved bool           // nobody has begun that for a while
+	dropped bool           // it is not known any more: another one stands for the text
 }
 
 // yields reports whether the session is to give back what it holds beyond its fair part.
@@ -101,7 +107,16 @@ func (set *gateSet) ahead() int {
 	if set.took <= 0 {
 		return 0
 	}
-	return n * int(min(aheadOfPermit, prefetchTime/set.took))
+	return int(min(aheadOfPermit*time.Duration(n), time.Duration(n)*prefetchTime/set.took))
+}
+
+// look notes where the work of a lane begins. If that stays where it is, nobody has permits for it.
+func (set *gateSet) look(t *target) {
+	if t.first != set.head {
+		set.head, set.since, set.starved = t.first, t.seen, false
+	} else if t.seen.Sub(set.since) >= tryPermits {
+		set.starved = true
+	}
 }
 
 // grows reports whether there may be more permits of each of the gates than the session holds.
@@ -189,7 +204,7 @@ func (set *gateSet) learn(took time.Duration) {
 
 // taking is what to ask for a set. What is unused of a gate counts for the first set that has it.
 func (set *gateSet) taking(counted map[*gate]bool) store.Taking {
-	t := store.Taking{Want: set.want + len(set.waiting)}
+	t := store.Taking{Want: set.want + len(set.waiting), Try: !set.starved && len(set.waiting) == 0}
 	for _, g := range set.gates {
 		have := store.TakingGate{Gate: g.name}
 		if !counted[g] {
@@ -220,8 +235,18 @@ func (g *gate) keep(now time.Time) int {
 		return min(g.held, max(g.used, g.fair))
 	case g.yields():
 		return min(g.held, max(busy, g.fair))
+	case g.asked == 0 && g.left == 0 && g.rule.AtOnce > 1:
+		return min(g.held, max(busy, g.peak[0], g.peak[1], 1)) // others may have use for the rest
 	case g.asked == 0 && now.Sub(g.lastUsed) < idlePermits, now.Sub(g.lastUsed) < betweenJobs:
 		return g.held
 	}
 	return min(g.held, busy)
+}
+
+// notePeak notes how many permits are used.
+func (g *gate) notePeak(now time.Time) {
+	if now.Sub(g.peakAt) > 2*tryPermits {
+		g.peak, g.peakAt = [2]int{g.used, g.peak[0]}, now
+	}
+	g.peak[0] = max(g.peak[0], g.used)
 }

@@ -43,6 +43,8 @@ func (l *lanes) count() int { return len(l.known) + len(l.foreign) }
 type target struct {
 	store.Lane
 	settle bool
+	first  store.Position // where its work began when it was seen
+	seen   time.Time
 	most   int      // how many entries there are permits for; 0 if that is not bounded
 	gates  *gateSet // of its limits, as permits found it last
 }
@@ -58,10 +60,11 @@ func (l *lanes) targets(heads []store.LaneHead, turn int) []target {
 		heads = append(slices.Clone(heads[turn:]), heads[:turn]...)
 	}
 	var list []target
+	now := time.Now()
 	for _, head := range heads {
 		lane, mine := l.learn(head)
 		if mine {
-			list = append(list, target{Lane: lane, settle: head.Settle})
+			list = append(list, target{Lane: lane, settle: head.Settle, first: head.First, seen: now})
 		}
 	}
 	slices.SortStableFunc(list, inOrder)

@@ -27,6 +27,7 @@ type permits struct {
 	sets       map[string]*gateSet // by their text
 	doubts     int                 // gates of which the outcome of the last call is unknown
 	askedAgain time.Time
+	passedOn   time.Time
 	closed     bool // no more tasks go to their pools
 }
 
@@ -64,6 +65,19 @@ func (p *permits) ofLocked(t *target) *gateSet {
 		t.gates = p.setLocked(t.Limits)
 	}
 	return t.gates
+}
+
+// mayPassOn reports whether to have others look for work that this engine has no permits for, since one
+// of them may have some to spare. It may be so for all that comes, so that is not done each time.
+func (p *permits) mayPassOn() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	may := now.Sub(p.passedOn) > tryPermits
+	if may {
+		p.passedOn = now
+	}
+	return may
 }
 
 // none reports whether the session knows of no gate.
@@ -192,6 +206,7 @@ func (p *permits) admitLocked(set *gateSet) {
 		set.removeLocked(func(other *task) bool { return other == t })
 		for _, g := range set.gates {
 			g.used++
+			g.notePeak(time.Now())
 			if g.rule.Starts > 0 {
 				g.starts = g.starts[1:]
 			}

@@ -254,7 +254,7 @@ func (i *idle) wait(ctx context.Context, other *wakeup) (by *wakeup) {
 		d = i.s.shared(d)
 	}
 	if other != nil && !i.s.permits.none() {
-		d = min(d, askPermits)
+		d = min(d, tryPermits)
 	}
 	switch by = i.s.wakeups[work].waitEither(ctx, d, other); {
 	case by == i.s.wakeups[work]:

@@ -73,6 +73,7 @@ type Keeping struct {
 type Taking struct {
 	Gates []TakingGate // sorted by name
 	Want  int          // jobs; 1 or more
+	Try   bool         // if there are none, do not count as waiting
 }
 
 // TakingGate is a gate with what the engine has unused of it: that is not asked for again.
@@ -86,6 +87,7 @@ type Hold struct {
 	GateRef // the newest state; N is 0 if nobody used the gate before
 	Permits int
 	Asked   int // how many permits other engines wait for
+	Left    int // how many nobody holds
 	Over    int // how many more permits are held than there are, since the rule was changed
 	Fair    int // how many each engine gets if those who hold or wait for some get the same
 	Rule    stint.LimitRule

@@ -140,7 +140,7 @@ func take(t Taking, gates map[string]*gate) {
 		if g.Rule.Starts > 0 {
 			g.buy(n - have.Starts)
 		}
-		if lacks := t.Want - max(n, have.Permits); lacks > 0 && g.room() <= 0 {
+		if lacks := t.Want - max(n, have.Permits); lacks > 0 && !t.Try && g.room() <= 0 {
 			g.asked += lacks
 		}
 	}
@@ -274,7 +274,8 @@ func (g *gate) hold() Hold {
 		engines++
 	}
 	h.Fair = g.most() / engines
-	h.Over = max(0, g.heldByAll()-g.most())
+	left := g.most() - g.heldByAll()
+	h.Left, h.Over = max(0, left), max(0, -left)
 	if g.Rule.Starts > 0 {
 		h.Next = g.nextStart()
 	}
