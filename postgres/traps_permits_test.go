@@ -136,6 +136,9 @@ var permitTraps = []trap{
 		for _, n := range []int{1, 0, 1, 0} {
 			b.permits(other, n)
 		}
+		for range 2 { // elsewhere it has written later ones
+			b.must(errOf(b.s.Permits(b.Context(), w.Info.Token, store.PermitRequest{Keep: []store.Keeping{{Gate: "z", Doubted: true}}})))
+		}
 		b.must(errOf(b.s.TidyPermits(b.Context())))
 		move := func(gate string, n int64) error {
 			return b.s.Move(b.Context(), w.Info.Token, store.Proof{Permits: []store.GateRef{{Gate: gate, N: n}}})
@@ -149,6 +152,13 @@ var permitTraps = []trap{
 			if !errors.Is(err, store.ErrBuried) {
 				return fmt.Errorf("with %s in hand going on gives %v", what, err)
 			}
+		}
+		other.Leave()
+		b.permits(w, 0)
+		b.permits(w, 1)
+		b.must(errOf(b.s.TidyPermits(b.Context())))
+		if n := value[int](b, b.s.pool, `select count(*) from stint.permits`); n != 1 {
+			return fmt.Errorf("with one engine left there are %d states of the gate", n)
 		}
 		return nil
 	}},

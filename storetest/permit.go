@@ -64,6 +64,7 @@ var permitTests = []test{
 		t.takes(w, "X", 0, 3, 2)
 		t.takes(w, "xx", 0, 3, 3)
 		t.takes(w, "x-y", 0, 3, 3)
+		t.gates("y")
 		all := must(as[store.Limiter](t).Gates(t.ctx, "x", 100))(t)
 		equal(t, len(all), 10, "people see %d gates of it, want %d")
 		for _, g := range all {
@@ -118,8 +119,8 @@ var permitTests = []test{
 		t.takes(a, "x", 0, 1, 1)
 		t.takes(b, "x", 0, 1, 0)
 		t.returns(a, "x", 0, 0)
+		t.until(func() bool { return len(must(as[store.Limiter](t).Gates(t.ctx, "x", 9))(t)) == 0 })
 		t.until(func() bool { return t.permits(c, taking(1, store.TakingGate{Gate: "x"}))[0].Permits == 1 })
-		t.until(func() bool { return len(must(as[store.Limiter](t).Gates(t.ctx, "x", 9))(t)) == 1 })
 		t.gates("x", "x: 1+0")
 	}},
 	{"The permits of a buried engine are free, and it gets none", func(t *T) {
@@ -393,6 +394,7 @@ var permitTests = []test{
 		equal(t, len(t.permits(b, taking(1, store.TakingGate{Gate: "rate"}))[0].Starts), 1, "%d starts were bought, want %d")
 		t.returns(b, "rate", 0, 0)
 		t.takes(b, "left behind", 0, 1, 1)
+		t.must(l.SetLimit(t.ctx, "set", stint.LimitRule{AtOnce: 1}, "", ""))
 		b.Leave()
 		expect(t, must(l.TidyPermits(t.ctx))(t) > 0, "nothing was forgotten")
 		equal(t, must(l.TidyPermits(t.ctx))(t), 0, "once more %d rows were forgotten, want %d")
@@ -402,6 +404,7 @@ var permitTests = []test{
 		equal(t, h.N, n+1, "the state of a gate in use is %d, want %d")
 		h = t.takes(c, "rate", 0, 1, 0)
 		expect(t, h.Starts == nil && h.Next.After(t.now().Add(59*time.Minute)), "a rate that was used up gives %+v", h)
+		t.takes(c, "set", 0, 2, 1)
 		for _, gate := range []string{"y", "left behind"} {
 			h := t.takes(c, gate, 0, 1, 1)
 			equal(t, h.N, 1, "the gate %s that was forgotten has the state %d, want %d", gate)

@@ -163,7 +163,7 @@ begin
       left join lateral (
         select l.n, l.made from stint.permits l where l.gate = p_gates[i]
         order by l.gate desc, l.n desc limit 1) was on true
-      where coalesce(was.n, 0) = p_n[i] - 1 and was.made is not distinct from p_made[i]
+      where (coalesce(was.n, 0), was.made) is not distinct from (p_n[i] - 1, p_made[i])
       on conflict do nothing;
     if found then
       written := written || p_gates[i];
