@@ -104,8 +104,6 @@ func ExampleClient_EnqueueReceipts() {
 	// 1 true
 }
 
-// What is enqueued for a request belongs together, and so does all that comes
-// of it: the context of a handler hands the id on.
 func ExampleStartWithin() {
 	// A code to sign in with is of no use later: whoever waits asks for another.
 	signIn := stint.NewKind[string]("send_sign_in_code", stint.StartWithin(5*time.Minute))
@@ -125,6 +123,8 @@ func ExampleStartWithin() {
 	// final: true expired
 }
 
+// What is enqueued for a request belongs together, and so does all that comes
+// of it: the context of a handler hands the id on.
 func ExampleWithCorrelation() {
 	store := &memory{}
 	client := stint.NewClient(store)
@@ -320,4 +320,50 @@ func ExampleFindEach() {
 		return n, nil
 	}
 	_ = rerun
+}
+
+// Three kinds of job call one API, which lets its customers make ten calls at once and sixty a minute.
+// The limit counts over all of them, and over all engines.
+func ExampleLimited() {
+	type Order struct{ ID int }
+	push := stint.NewKind[Order]("push_order", stint.Limited("erp"))
+	fetch := stint.NewKind[Order]("fetch_order", stint.Limited("erp"))
+	mux := &stint.Mux{}
+	mux.Limit("erp", stint.LimitRule{AtOnce: 10, Starts: 60, Per: time.Minute, Burst: 10})
+
+	for _, kind := range []stint.Kind[Order]{push, fetch} {
+		job, err := kind.New(Order{42})
+		fmt.Println(job.Kind, "waits for", job.Limits, err)
+	}
+	fmt.Println("erp:", mux.Limits()["erp"])
+	// Output:
+	// push_order waits for [erp] <nil>
+	// fetch_order waits for [erp] <nil>
+	// erp: 10,60/1m,burst=10
+}
+
+// Two imports of each tenant at once, and twenty of all.
+func ExampleLimitedBy() {
+	type Rows struct {
+		Tenant string `json:"tenant"`
+	}
+	imports := stint.NewKind[Rows]("import", stint.Limited("imports"), stint.LimitedBy("tenant", "/tenant"))
+	mux := &stint.Mux{}
+	mux.Limit("imports", stint.LimitRule{AtOnce: 20})
+	mux.Limit("tenant", stint.LimitRule{AtOnce: 2})
+
+	job, err := imports.New(Rows{"acme"})
+	if err != nil {
+		fmt.Println(err)
+	}
+	keys, err := job.LimitKeys()
+	fmt.Printf("%q %v\n", keys, err)
+
+	// A job without a tenant cannot be counted, and is refused.
+	job, _ = imports.New(Rows{})
+	_, err = job.LimitKeys()
+	fmt.Println(err)
+	// Output:
+	// "imports\ntenant=acme" <nil>
+	// limits: the string at /tenant of the arguments is empty
 }

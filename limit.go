@@ -238,6 +238,9 @@ func limitKey(args any, pointer string) (string, error) {
 	}
 	switch at := at.(type) {
 	case string:
+		if at == "" {
+			return "", valid.Invalid("limits", "the string at %s of the arguments is empty", pointer)
+		}
 		return at, valid.Name("limits", at)
 	case bool:
 		return strconv.FormatBool(at), nil

@@ -143,7 +143,9 @@ func (b *backlog) tellLimits(limits sample.Seen[[]store.LimitInfo], tell func(de
 		sums[label] = sum
 	}
 	for _, limit := range b.names.all() {
-		sums[limit] = sums[limit] // also if it is 0
+		if _, known := sums[limit]; !known {
+			sums[limit] = limitSum{}
+		}
 	}
 	for limit, sum := range sums {
 		tell(b.held, float64(sum.held), limit)
