@@ -71,6 +71,21 @@ func NoRetry(err error) error {
 // [retry.MaxWait], a hundred years, and a longer one is cut to that.
 func Snooze(wait time.Duration) error { return &failure.Snooze{Wait: max(0, wait)} }
 
+// Defer returns an error with which a handler asks to run again after wait, as with [Snooze], and
+// that no job of a limit starts until then, on any engine:
+//
+//	if resp.StatusCode == http.StatusTooManyRequests {
+//		return stint.Defer("smtp", 30*time.Second)
+//	}
+//
+// If the job waits for a key of the limit ("tenant=acme"), the pause is of that key; "tenant=other"
+// names another one. Jobs that run go on. A pause that lasts longer already stays; people see it, with
+// the job that asked for it, and can end it ("stint limits resume smtp"). The longest is [MaxPause],
+// and a longer one is cut to that. If the engine dies before it has written it, there is no pause.
+func Defer(limit string, wait time.Duration) error {
+	return &failure.Snooze{Wait: min(max(0, wait), MaxPause), Limit: limit}
+}
+
 // Cancel returns an error with which a handler cancels its own job, for the reason
 // given.
 func Cancel(why string) error { return &failure.Cancel{Why: why} }

@@ -2,6 +2,7 @@ package stint
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -63,25 +64,43 @@ type LimitRule struct {
 
 	// Burst is how many of the starts may come at once after a pause, between 1 and Starts. Zero means 1.
 	Burst int
+
+	// TripAfter failures in a row pause the gate for TripFor, and so does a share of TripPercent among
+	// the last twenty outcomes: one of the two may be given. Each engine counts those of its own attempts,
+	// and pauses for all. After the pause one job starts alone: when it completes, all go on; when it
+	// fails, the pause begins again. Zero means never.
+	TripAfter   int
+	TripPercent int
+	TripFor     time.Duration
+
+	// Weight is how many jobs of a key engines take in turn where they take one of a key without a
+	// weight, while all of them wait for the same slots. Zero means 1; 100 is the most.
+	Weight int
 }
 
 // String is the text that [ParseLimitRule] reads: "10,100/1m,burst=5"; "any" for the zero value.
 func (r LimitRule) String() string {
 	var parts []string
-	switch {
-	case r.AtOnce < 0:
-		parts = append(parts, "0")
-	case r.AtOnce > 0:
-		parts = append(parts, strconv.Itoa(r.AtOnce))
+	if r.AtOnce != 0 {
+		parts = append(parts, strconv.Itoa(max(0, r.AtOnce)))
 	}
 	if r.Starts > 0 {
 		parts = append(parts, strconv.Itoa(r.Starts)+"/"+retry.FormatDuration(r.Per))
-		if r.Burst > 1 {
-			parts = append(parts, "burst="+strconv.Itoa(r.Burst))
-		}
 	}
 	if parts == nil {
-		return anyNumber
+		parts = []string{anyNumber}
+	}
+	if r.Burst > 1 {
+		parts = append(parts, "burst="+strconv.Itoa(r.Burst))
+	}
+	switch {
+	case r.TripAfter > 0:
+		parts = append(parts, "trip="+strconv.Itoa(r.TripAfter)+"/"+retry.FormatDuration(r.TripFor))
+	case r.TripPercent > 0:
+		parts = append(parts, "trip="+strconv.Itoa(r.TripPercent)+"%/"+retry.FormatDuration(r.TripFor))
+	}
+	if r.Weight > 1 {
+		parts = append(parts, "weight="+strconv.Itoa(r.Weight))
 	}
 	return strings.Join(parts, ",")
 }
@@ -89,40 +108,71 @@ func (r LimitRule) String() string {
 // anyNumber is the text of a rule that allows all.
 const anyNumber = "any"
 
-// ParseLimitRule reads how many jobs may run at once (10, or 0 for none), how many may start in a time
-// (100/1m), or both after a comma, and of the latter the burst: 10,100/1m,burst=5. "any" allows all.
-// Errors are [InvalidError]s.
+// ParseLimitRule reads how many jobs may run at once (10, 0 for none, or any), how many may start in a
+// time (100/1m), or both after a comma, and then, in any order, burst=5 of the starts, trip=5/30s or
+// trip=50%/30s, and weight=3: 10,100/1m,burst=5,trip=5/30s. Errors are [InvalidError]s.
 func ParseLimitRule(text string) (r LimitRule, err error) {
-	if text == anyNumber {
-		return LimitRule{}, nil
-	}
+	seen := map[string]bool{}
 	for i, part := range strings.Split(text, ",") {
-		n, per, rate := strings.Cut(part, "/")
-		burst, isBurst := strings.CutPrefix(part, "burst=")
-		var number int
+		name, value, option := strings.Cut(part, "=")
 		switch {
-		case isBurst && r.Starts > 0 && r.Burst == 0:
-			number, err = strconv.Atoi(burst)
-			r.Burst = number
-		case rate && r.Starts == 0:
-			if number, err = strconv.Atoi(n); err == nil {
-				r.Per, err = retry.ParseDuration(per)
-			}
-			r.Starts = number
-		case !rate && !isBurst && i == 0:
-			if number, err = strconv.Atoi(part); number == 0 {
-				r.AtOnce = -1
-			} else {
-				r.AtOnce = number
-			}
-		default:
+		case option && !seen[name]:
+			seen[name], err = true, r.option(name, value)
+		case option || seen["rate"]:
 			err = strconv.ErrSyntax
+		case strings.Contains(part, "/"):
+			seen["rate"] = true
+			r.Starts, r.Per, err = numberOver(part)
+		case i > 0:
+			err = strconv.ErrSyntax
+		case part != anyNumber:
+			if r.AtOnce, err = strconv.Atoi(part); r.AtOnce == 0 {
+				r.AtOnce = -1
+			} else if r.AtOnce < 0 {
+				err = strconv.ErrRange
+			}
 		}
-		if err != nil || number < 0 || number == 0 && (rate || isBurst) {
-			return LimitRule{}, valid.Invalid("limit", "%q is not such as 10, 100/1m, 10,100/1m,burst=5, or any", text)
+		if err != nil {
+			return LimitRule{}, valid.Invalid("limit", "%q is not such as 10, 100/1m, 10,100/1m,burst=5, any,trip=5/30s, or any", text)
 		}
 	}
 	return r, r.Check()
+}
+
+// option reads what stands after "=" in a rule.
+func (r *LimitRule) option(name, value string) (err error) {
+	switch name {
+	case "burst":
+		r.Burst, err = positive(value)
+	case "weight":
+		r.Weight, err = positive(value)
+	case "trip":
+		if strings.Contains(value, "%/") {
+			r.TripPercent, r.TripFor, err = numberOver(strings.Replace(value, "%/", "/", 1))
+		} else {
+			r.TripAfter, r.TripFor, err = numberOver(value)
+		}
+	default:
+		err = strconv.ErrSyntax
+	}
+	return err
+}
+
+// numberOver reads 100/1m.
+func numberOver(text string) (n int, d time.Duration, err error) {
+	number, time, _ := strings.Cut(text, "/")
+	if n, err = positive(number); err == nil {
+		d, err = retry.ParseDuration(time)
+	}
+	return n, d, err
+}
+
+func positive(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err == nil && n <= 0 {
+		err = strconv.ErrRange
+	}
+	return n, err
 }
 
 // Check reports what is wrong with the rule, or nil.
@@ -130,6 +180,17 @@ func (r LimitRule) Check() error {
 	switch {
 	case r.AtOnce < -1 || r.AtOnce > maxAtOnce:
 		return valid.Invalid("limit", "%d at once is not between 0 and %d", r.AtOnce, maxAtOnce)
+	case r.Weight < 0 || r.Weight > 100:
+		return valid.Invalid("limit", "a weight of %d is not between 1 and 100", r.Weight)
+	}
+	if err := r.checkTrip(); err != nil {
+		return err
+	}
+	return r.checkRate()
+}
+
+func (r LimitRule) checkRate() error {
+	switch {
 	case r.Starts < 0 || r.Starts > maxAtOnce:
 		return valid.Invalid("limit", "%d starts are not between 1 and %d", r.Starts, maxAtOnce)
 	case r.Starts == 0 && (r.Per != 0 || r.Burst != 0):
@@ -146,10 +207,29 @@ func (r LimitRule) Check() error {
 	return nil
 }
 
+func (r LimitRule) checkTrip() error {
+	switch {
+	case r.TripAfter < 0 || r.TripAfter > 1000:
+		return valid.Invalid("limit", "%d failures in a row are not between 1 and 1000", r.TripAfter)
+	case r.TripPercent < 0 || r.TripPercent > 100:
+		return valid.Invalid("limit", "%d %% of failures are not between 1 and 100", r.TripPercent)
+	case r.TripAfter > 0 && r.TripPercent > 0:
+		return valid.Invalid("limit", "it pauses after failures in a row or after a share of failures, not both")
+	case r.TripAfter == 0 && r.TripPercent == 0 && r.TripFor != 0:
+		return valid.Invalid("limit", "a pause of %v without a number of failures", r.TripFor)
+	case (r.TripAfter > 0 || r.TripPercent > 0) && (r.TripFor < time.Millisecond || r.TripFor > MaxPause):
+		return valid.Invalid("limit", "a pause of %v is not between a millisecond and a day", r.TripFor)
+	}
+	return nil
+}
+
 const (
 	maxAtOnce = 1_000_000
 	maxPer    = 31 * 24 * time.Hour
 )
+
+// MaxPause is the longest pause of a limit.
+const MaxPause = 24 * time.Hour
 
 // CheckLimitName reports what is wrong with the name of a limit: it has 1 to 100 bytes, and neither a
 // space nor "=".
@@ -163,6 +243,16 @@ func CheckLimitName(name string) error {
 	return nil
 }
 
+// CheckGate reports what is wrong with the name of a limit, or of one of its keys: tenant=acme.
+func CheckGate(name string) error {
+	name, key, keyed := strings.Cut(name, "=")
+	err := CheckLimitName(name)
+	if err == nil && keyed {
+		err = valid.Name("key", key)
+	}
+	return err
+}
+
 // checkLimits checks the limits that the job names. The arguments are not known of a declaration.
 func (j NewJob) checkLimits() error {
 	if len(j.Limits) > maxLimits {
@@ -172,19 +262,13 @@ func (j NewJob) checkLimits() error {
 	for _, text := range j.Limits {
 		name, pointer, keyed := strings.Cut(text, by)
 		if keyed {
-			if err := checkPointer("limits", pointer); err != nil {
+			if err := cmp.Or(checkPointer("limits", pointer), CheckLimitName(name)); err != nil {
 				return err
 			}
-		} else {
-			var key string
-			if name, key, keyed = strings.Cut(text, "="); keyed {
-				if err := valid.Name("limits", key); err != nil {
-					return err
-				}
-			}
-		}
-		if err := CheckLimitName(name); err != nil {
+		} else if err := CheckGate(text); err != nil {
 			return err
+		} else {
+			name, _, _ = strings.Cut(text, "=")
 		}
 		if names[name] {
 			return valid.Invalid("limits", "%s is there twice", name)
@@ -253,10 +337,11 @@ func limitKey(args any, pointer string) (string, error) {
 }
 
 // Limit declares what a limit allows. Engines write it into the store when they join, where the last
-// declaration stands; what people set stands over it until they reset it. It panics when the limit has
-// a rule already, or when the rule can never be right.
+// declaration stands; what people set stands over it until they reset it. A rule of "tenant=acme" counts
+// for that key in place of the one of tenant. It panics when the limit has a rule already, or when the
+// rule can never be right.
 func (m *Mux) Limit(name string, rule LimitRule) {
-	err := CheckLimitName(name)
+	err := CheckGate(name)
 	if err == nil {
 		err = rule.Check()
 	}

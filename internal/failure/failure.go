@@ -37,8 +37,12 @@ func (e *NoRetry) Error() string { return e.Err.Error() }
 // Unwrap is the error itself.
 func (e *NoRetry) Unwrap() error { return e.Err }
 
-// Snooze asks for the job to be run again later.
-type Snooze struct{ Wait time.Duration }
+// Snooze asks for the job to be run again later, and for a limit to be paused so long, unless that is
+// empty.
+type Snooze struct {
+	Wait  time.Duration
+	Limit string
+}
 
 func (e *Snooze) Error() string { return "stint: run again in " + e.Wait.String() }
 
