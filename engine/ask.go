@@ -159,6 +159,9 @@ func (p *permits) answeredLocked(h *store.Hold) {
 	}
 	p.doubtLocked(g, false)
 	g.held, g.fair, g.left, g.rule = h.Permits, h.Fair, h.Left, h.Rule
+	if _, pending := p.pauses[h.Gate]; !pending {
+		g.paused, g.trial = p.s.clock.local(h.Until), h.Trial
+	}
 	for _, start := range h.Starts {
 		g.starts = append(g.starts, p.s.clock.local(start))
 	}
@@ -168,12 +171,15 @@ func (p *permits) answeredLocked(h *store.Hold) {
 	if g.asked, g.over = h.Asked, h.Over; g.over > 0 {
 		p.news.notify()
 	}
-	more, later := p.s.clock.local(h.Next).Add(-store.StartLead), time.Duration(0) // when more starts can be bought
+	more, later := p.s.clock.local(h.Next), time.Duration(0) // when more can be had
+	if h.Next != h.Until {
+		more = more.Add(-store.StartLead)
+	}
 	for _, set := range g.sets {
 		switch {
 		case h.Busy || set.free() > 0:
 			set.retry = time.Time{}
-		case g.rule.Starts > 0 && more.After(now):
+		case !h.Next.IsZero() && more.After(now):
 			set.retry, later = more, more.Sub(now)
 		}
 	}
@@ -249,10 +255,13 @@ func (s *session) keepPermits(ctx context.Context) {
 	wait := new(backoff)
 	for ctx.Err() == nil {
 		p.news.wait(ctx, p.pause())
-		err := p.call(ctx, func() store.PermitRequest {
-			now := time.Now()
-			return store.PermitRequest{Keep: p.dueLocked(now), Take: p.takingsLocked(p.stuckLocked(now))}
-		})
+		err := p.tell(ctx)
+		if err == nil {
+			err = p.call(ctx, func() store.PermitRequest {
+				now := time.Now()
+				return store.PermitRequest{Keep: p.dueLocked(now), Take: p.takingsLocked(p.stuckLocked(now))}
+			})
+		}
 		switch {
 		case errors.Is(err, store.ErrBuried):
 			s.fence()

@@ -59,9 +59,9 @@ func (c *clock) at(t time.Time) time.Time {
 	return t
 }
 
-// local returns when the store's clock shows a time, by this process's clock.
+// local returns when the store's clock shows a time, by this process's clock; zero for zero.
 func (c *clock) local(t time.Time) time.Time {
-	if last := c.last.Load(); last != nil {
+	if last := c.last.Load(); last != nil && !t.IsZero() {
 		return last.at.Add(t.Sub(last.shown))
 	}
 	return t

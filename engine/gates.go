@@ -22,6 +22,9 @@ const (
 	idlePermits = 10 * time.Second
 	betweenJobs = 20 * time.Millisecond
 
+	// rememberFailures is for how long failures of an unused gate count, under a rule that goes by them.
+	rememberFailures = time.Hour
+
 	// lateStart is how late a start may be. One that is later is bought again.
 	lateStart = 20 * time.Millisecond
 )
@@ -37,6 +40,10 @@ type gate struct {
 	fair    int
 	rule    stint.LimitRule
 	starts  []time.Time // those that were bought under the rule's rate, by this process's clock
+
+	paused   time.Time // no task starts before
+	trial    bool      // after that one starts alone, until it has completed
+	outcomes outcomes
 
 	left     int       // permits that nobody holds
 	peak     [2]int    // the most that were used at once, in this interval of tryPermits and the one before
@@ -68,11 +75,17 @@ type gateSet struct {
 
 // yields reports whether the session is to give back what it holds beyond its fair part.
 func (g *gate) yields() bool {
-	return g.over > 0 || g.asked > 0 && g.held > g.fair && time.Since(g.since) > yieldAfter
+	return g.over > 0 || g.pauses() || g.asked > 0 && g.held > g.fair && time.Since(g.since) > yieldAfter
 }
+
+// pauses reports whether no task may start.
+func (g *gate) pauses() bool { return !g.paused.IsZero() && time.Now().Before(g.paused) }
 
 // usable returns how many permits tasks that are yet to be claimed may use.
 func (g *gate) usable() int {
+	if g.pauses() {
+		return 0
+	}
 	if g.yields() {
 		return min(g.held, g.fair)
 	}
@@ -81,7 +94,9 @@ func (g *gate) usable() int {
 
 // spent reports whether no more tasks may start. Those that were claimed may use what is to be given
 // back to others, but not what there is no more.
-func (g *gate) spent() bool { return g.used >= g.held || g.over > 0 && g.used >= g.fair }
+func (g *gate) spent() bool {
+	return g.used >= g.held || g.over > 0 && g.used >= g.fair || g.pauses()
+}
 
 // free returns how many more tasks could start at once, if they were claimed.
 func (set *gateSet) free() int {
@@ -219,7 +234,11 @@ func (set *gateSet) taking(counted map[*gate]bool) store.Taking {
 
 // idle reports whether nothing of the gate was used for a while.
 func (g *gate) idle(now time.Time) bool {
-	return g.used+g.waiting+g.planned == 0 && now.Sub(g.lastUsed) > idlePermits
+	after := idlePermits
+	if g.outcomes.inARow > 0 && g.rule.TripFor > 0 {
+		after = rememberFailures
+	}
+	return g.used+g.waiting+g.planned == 0 && now.Sub(g.lastUsed) > after
 }
 
 // refreshes reports whether to ask from time to time how many permits others wait for.
@@ -231,6 +250,8 @@ func (g *gate) refreshes(listening bool) bool {
 func (g *gate) keep(now time.Time) int {
 	busy := g.used + g.waiting + g.planned
 	switch {
+	case g.pauses():
+		return min(g.held, g.used)
 	case g.over > 0:
 		return min(g.held, max(g.used, g.fair))
 	case g.yields():

@@ -130,6 +130,9 @@ func (s *session) conclude(t *task, end store.Result) *task {
 	t.done.Nonce, t.done.Slot = t.claim.ref.Nonce, slot
 	t.done.Started, t.done.Ended = began, now
 	cleanTexts(&t.done)
+	if end.Limit != "" {
+		s.permits.deferLimit(t, end.Limit, end.Snooze)
+	}
 	return t
 }
 

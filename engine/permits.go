@@ -25,7 +25,9 @@ type permits struct {
 	mu         sync.Mutex // guards the rest
 	gates      map[string]*gate
 	sets       map[string]*gateSet // by their text
-	doubts     int                 // gates of which the outcome of the last call is unknown
+	pauses     map[string]pendingPause // by the names of gates
+	resumes    map[string]bool         // of gates whose trial has ended well
+	doubts     int                     // gates of which the outcome of the last call is unknown
 	askedAgain time.Time
 	passedOn   time.Time
 	closed     bool // no more tasks go to their pools
@@ -33,7 +35,8 @@ type permits struct {
 
 func (s *session) newPermits() *permits {
 	l, _ := s.store.(store.Limiter)
-	return &permits{s: s, limiter: l, calling: make(chan struct{}, 1), news: newWakeup(), gates: map[string]*gate{}, sets: map[string]*gateSet{}}
+	return &permits{s: s, limiter: l, calling: make(chan struct{}, 1), news: newWakeup(), gates: map[string]*gate{}, sets: map[string]*gateSet{},
+		pauses: map[string]pendingPause{}, resumes: map[string]bool{}}
 }
 
 // setLocked returns the set of a text.
@@ -229,7 +232,8 @@ func (p *permits) ended(t *task) {
 	for _, g := range set.gates {
 		g.used--
 		g.lastUsed = now
-		asked = asked || g.asked > 0 || g.over > 0
+		asked = asked || g.asked > 0 || g.over > 0 || g.pauses()
+		p.endedLocked(t, g)
 	}
 	if !t.done.Started.IsZero() {
 		set.learn(max(t.done.Ended.Sub(t.done.Started), time.Microsecond))

@@ -30,6 +30,7 @@ const (
 	EventLeaseAcquired EventType = "lease acquired" // it does the task of the lease from now on
 	EventLeaseLost     EventType = "lease lost"     // it does not any more: it gave the lease back, could not renew it in time, or the lease was revoked
 	EventRetained      EventType = "retained"       // it deleted jobs that ended long ago
+	EventPaused        EventType = "paused"         // it paused a limit, since a handler asked for it (stint.Defer) or too many attempts failed
 	EventTrouble       EventType = "trouble"        // something failed, and will be tried again unless it is about a job
 )
 
@@ -57,6 +58,9 @@ type Event struct {
 	About   string            // of trouble: the name that Doing ends with, if it does; the words before it are always the same
 	Err     error             // of trouble; of draining: the reason that the program gave; of lease lost: ErrStopping, ErrFenced, ErrNotHeld, or why it was not renewed
 	Lease   string            // of lease acquired and lost: its name
+	Limit   string            // of paused: which limit, or key of one
+	Wait    time.Duration     // of paused: for how long
+	Why     string            // of paused
 }
 
 // Conditions of an engine that works, in the order in which they are checked.

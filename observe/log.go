@@ -34,6 +34,8 @@ const (
 	KeyBegun     = "begun"       // how many of these had begun
 	KeyBuried    = "buried"      // the name of the engine that died
 	KeyLease     = "lease"       // the name of a lease
+	KeyLimit     = "limit"       // the name of a limit that is paused, or of one of its keys
+	KeyWait      = "wait"        // for how long
 	KeyMissing   = "suppressed"  // how many lines about trouble were left out before it: of its kind, and of others for which there was no room
 	KeySQL       = "sql"         // the text of a statement
 	KeyRows      = "rows"        // how many rows it returned or changed
@@ -142,6 +144,8 @@ func (l *eventLog) verdict(e event.Event) (slog.Level, string) {
 		return slog.LevelWarn, message
 	case event.EventRetained:
 		return slog.LevelInfo, "deleted jobs that ended long ago"
+	case event.EventPaused:
+		return slog.LevelWarn, "paused a limit"
 	case event.EventTrouble:
 		if e.Job != nil {
 			return slog.LevelWarn, "cannot " + e.Doing
@@ -191,6 +195,8 @@ func attributes(e event.Event, unsaid int) (attrs []slog.Attr) {
 		attrs = append(attrs, slog.String(KeyLease, e.Lease))
 	case event.EventLeaseLost:
 		attrs = append(attrs, slog.String(KeyLease, e.Lease), slog.String(KeyReason, oneLine(fmt.Sprint(e.Err))))
+	case event.EventPaused:
+		attrs = append(attrs, slog.String(KeyLimit, e.Limit), slog.Duration(KeyWait, e.Wait.Round(time.Millisecond)), slog.String(KeyReason, oneLine(e.Why)))
 	case event.EventTrouble:
 		attrs = append(attrs, slog.String(KeyError, oneLine(fmt.Sprint(e.Err))))
 		if unsaid > 0 {

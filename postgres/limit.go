@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/internal/rows"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
@@ -22,7 +21,7 @@ var _ store.Limiter = (*Store)(nil)
 // gatesSQL answers with one row at least, so that it tells whether the engine is in the roster.
 const gatesSQL = `
 select clock_timestamp(), exists (select from stint.engines where token = $1),
-       g.gate, g.n, g.made, g.next_start, g.rule, g.engines, g.held, g.asked, g.since
+       g.gate, g.n, g.made, g.next_start, g.rule, g.paused_until, g.trial, g.engines, g.held, g.asked, g.since
 from (select 1) one left join stint.gates($2) g on true`
 
 const putPermitsSQL = `select stint.put_permits($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
@@ -74,18 +73,20 @@ func (s *Store) gates(ctx context.Context, engine store.EngineID, names []string
 			gate, rule  *string
 			n           *int64
 			at, next    *time.Time
+			until       *time.Time
+			trial       *bool
 			engines     []store.EngineID
 			held, asked []int
 			since       []*time.Time
 			state       store.GateState
 		)
-		if err = row.Scan(&clock, &found, &gate, &n, &at, &next, &rule, &engines, &held, &asked, &since); err != nil || gate == nil {
+		if err = row.Scan(&clock, &found, &gate, &n, &at, &next, &rule, &until, &trial, &engines, &held, &asked, &since); err != nil || gate == nil {
 			return none, err
 		}
 		if now.IsZero() {
 			now = clock
 		}
-		state.Gate, state.N, state.Next = *gate, deref(n), deref(next)
+		state.Gate, state.N, state.Next, state.Until, state.Trial = *gate, deref(n), deref(next), deref(until), deref(trial)
 		if at != nil {
 			made[*gate] = *at
 		}
@@ -165,20 +166,11 @@ func (s *Store) DeclareLimits(ctx context.Context, rules map[string]stint.LimitR
 
 // limitText is a rule as it is stored.
 func limitText(name string, rule stint.LimitRule) (string, error) {
-	if err := stint.CheckLimitName(name); err != nil {
+	if err := stint.CheckGate(name); err != nil {
 		return "", err
 	}
 	return rule.String(), rule.Check()
 }
-
-const setLimitSQL = `
-with put as (
-  insert into stint.limits (name, fixed, set_at, set_by, set_why)
-  values ($1::text, $2::text, clock_timestamp(), nullif($3::text, ''), nullif($4::text, ''))
-  on conflict (name) do update set fixed = excluded.fixed, set_at = excluded.set_at, set_by = excluded.set_by, set_why = excluded.set_why
-  returning name
-)
-select pg_notify('stint', 'permits 0 ' || name) from put`
 
 // SetLimit implements [store.Limiter].
 func (s *Store) SetLimit(ctx context.Context, name string, rule stint.LimitRule, by, why string) (err error) {
@@ -187,61 +179,100 @@ func (s *Store) SetLimit(ctx context.Context, name string, rule stint.LimitRule,
 		return err
 	}
 	defer wrap(&err, "set the limit %q", name)
-	return s.changeLimits(ctx, setLimitSQL, name, text, valid.CleanText(by, 255), valid.CleanText(why, 1<<10))
+	return s.changeLimits(ctx, `select stint.set_limit($1, $2, $3, $4)`, name, text, valid.CleanText(by, 255), valid.CleanText(why, 1<<10))
 }
-
-const resetLimitSQL = `
-with was as (
-  update stint.limits set fixed = null, set_at = null, set_by = null, set_why = null
-  where name = $1::text and fixed is not null
-  returning name
-)
-select pg_notify('stint', 'permits 0 ' || name) from was`
 
 // ResetLimit implements [store.Limiter].
 func (s *Store) ResetLimit(ctx context.Context, name string) (was bool, err error) {
-	if err := stint.CheckLimitName(name); err != nil {
+	if err := stint.CheckGate(name); err != nil {
 		return false, err
 	}
 	defer wrap(&err, "reset the limit %q", name)
-	err = runCommitted(ctx, s.pool, []statement{{s.sql.in(resetLimitSQL), []any{name}}}, func(func(...any) error) error { was = true; return nil })
-	return was, err
+	return s.changesLimit(ctx, `select stint.reset_limit($1)`, name)
+}
+
+// PauseLimit implements [store.Limiter].
+func (s *Store) PauseLimit(ctx context.Context, gate string, p store.Pause) (err error) {
+	if err := store.CheckPause(gate, p); err != nil {
+		return err
+	}
+	defer wrap(&err, "pause the limit %q", gate)
+	return s.changeLimits(ctx, `select stint.pause_limit($1, $2 * interval '1 microsecond', $3, $4, $5)`,
+		gate, max(1, p.For.Microseconds()), valid.CleanText(p.By, 255), valid.CleanText(p.Why, 1<<10), p.Trial)
+}
+
+// ResumeLimit implements [store.Limiter].
+func (s *Store) ResumeLimit(ctx context.Context, gate string) (was bool, err error) {
+	if err := stint.CheckGate(gate); err != nil {
+		return false, err
+	}
+	defer wrap(&err, "resume the limit %q", gate)
+	return s.changesLimit(ctx, `select stint.resume_limit($1)`, gate)
+}
+
+// changesLimit runs a change of one limit that answers whether it did something.
+func (s *Store) changesLimit(ctx context.Context, text, name string) (did bool, err error) {
+	err = runCommitted(ctx, s.pool, []statement{{s.sql.in(text), []any{name}}}, func(scan func(...any) error) error { return scan(&did) })
+	return did && err == nil, err
 }
 
 func (s *Store) changeLimits(ctx context.Context, text string, args ...any) error {
 	return runCommitted(ctx, s.pool, []statement{{s.sql.in(text), args}}, func(func(...any) error) error { return nil })
 }
 
+// limitsSQL lists what has a rule, is paused or is in use: limits with all of their keys, and the keys
+// that have a rule or a pause of their own.
 const limitsSQL = `
-select name, coalesce(l.fixed, l.declared, 'any'), l.declared, l.fixed, l.set_at, l.set_by, l.set_why,
-       coalesce(u.gates, 0), coalesce(u.held, 0), coalesce(u.asked, 0), coalesce(u.engines, 0)
-from (select * from stint.limits o where o.declared is not null or o.fixed is not null) l
-full join (
-  select split_part(h.gate, '=', 1) as name, count(distinct h.gate) as gates, sum(h.held) as held, sum(h.asked) as asked, count(distinct h.engine) as engines
-  from stint.permits_held() h group by 1) u using (name)
-order by name collate "C"`
+with used as (select * from stint.permits_held()),
+     paused as (select * from stint.limit_pauses p where p.until > clock_timestamp() or p.trial),
+     named as (
+       select l.name from stint.limits l where l.declared is not null or l.fixed is not null
+       union select p.gate from paused p
+       union select split_part(u.gate, '=', 1) from used u)
+select n.name, coalesce(stint.rule_of(n.name), 'any'), l.declared, l.fixed, l.set_at, l.set_by, l.set_why,
+       p.until, p.trial, p.by, p.why, u.gates, u.held, u.asked, u.engines
+from named n left join stint.limits l on l.name = n.name left join paused p on p.gate = n.name
+cross join lateral (
+  select count(distinct h.gate) as gates, coalesce(sum(h.held), 0) as held, coalesce(sum(h.asked), 0) as asked, count(distinct h.engine) as engines
+  from used h where h.gate = n.name or split_part(h.gate, '=', 1) = n.name) u
+order by n.name collate "C"`
 
 // Limits implements [store.Limiter].
 func (s *Store) Limits(ctx context.Context) ([]store.LimitInfo, error) {
 	return collect(ctx, s.pool, "list limits", s.sql.in(limitsSQL), nil, func(row pgx.CollectableRow) (l store.LimitInfo, err error) {
-		err = scan(row, rows.Fields(&l)...)
+		var p store.Paused
+		err = scan(row, &l.Name, &l.Rule, &l.Declared, &l.Set, &l.SetAt, &l.By, &l.Why,
+			&p.Until, &p.Trial, &p.By, &p.Why, &l.Gates, &l.Held, &l.Asked, &l.Engines)
+		if !p.Until.IsZero() {
+			l.Paused = &p
+		}
 		return l, err
 	})
 }
 
 // gatesOfSQL reads the gate that has the limit's name, and those of its keys: ">" comes after "=".
 const gatesOfSQL = `
-select gate, coalesce((select coalesce(l.fixed, l.declared) from stint.limits l where l.name = split_part($1, '=', 1)), 'any'), sum(held), sum(asked), json_agg(json_build_object(
-         'engine', engine::text, 'instance', instance, 'held', held, 'asked', asked, 'since', since) order by i)
-from (select * from stint.permits_held($1, $1 || chr(1)) union all select * from stint.permits_held($1 || '=', $1 || '>')) h
-group by gate order by sum(asked) desc, sum(held) desc, gate limit $2`
+select h.*, coalesce(stint.rule_of(h.gate), 'any'), p.until, p.trial, p.by, p.why
+from (
+  select gate, sum(held), sum(asked), json_agg(json_build_object(
+           'engine', engine::text, 'instance', instance, 'held', held, 'asked', asked, 'since', since) order by i)
+  from (select * from stint.permits_held($1, $1 || chr(1)) union all select * from stint.permits_held($1 || '=', $1 || '>')) u
+  group by gate order by sum(asked) desc, sum(held) desc, gate limit $2) h (gate, held, asked, holds)
+left join lateral stint.pause_of(h.gate) p on true
+order by h.asked desc, h.held desc, h.gate`
 
 // Gates implements [store.Limiter].
 func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) {
 	return collect(ctx, s.pool, fmt.Sprintf("list the gates of the limit %q", limit), s.sql.in(gatesOfSQL), []any{limit, max(0, most)}, func(row pgx.CollectableRow) (g store.GateInfo, err error) {
-		var holds []byte
-		if err = row.Scan(&g.Gate, &g.Rule, &g.Held, &g.Asked, &holds); err != nil {
+		var (
+			holds []byte
+			p     store.Paused
+		)
+		if err = scan(row, &g.Gate, &g.Held, &g.Asked, &holds, &g.Rule, &p.Until, &p.Trial, &p.By, &p.Why); err != nil {
 			return g, err
+		}
+		if !p.Until.IsZero() {
+			g.Paused = &p
 		}
 		_, g.Key, _ = strings.Cut(g.Gate, "=")
 		err = json.Unmarshal(holds, &g.Holds)

@@ -17,7 +17,18 @@ import (
 var _ store.Limiter = (*Store)(nil)
 
 const (
+	// The rule of a key counts, or else that of its limit.
 	ruleSQL = `select ifnull(fixed, declared) from stint_limits where name = ?`
+
+	pauseLimitSQL = `
+	insert into stint_limit_pauses (gate, until, trial, by, why) values (?, ?, ?, ?, ?)
+	on conflict (gate) do update set until = excluded.until, trial = max(trial, excluded.trial), by = excluded.by, why = excluded.why
+	where excluded.until > until or excluded.trial > trial`
+
+	resumeLimitSQL = `delete from stint_limit_pauses where gate = ?`
+
+	// A pause of a limit is of its keys too.
+	pauseOfGateSQL = `select until, trial, by, why from stint_limit_pauses where gate in (?1, ?2) and (until > ?3 or gate = ?1 and trial) order by until desc limit 1`
 
 	gateSQL     = `select ` + gateColumns + ` from stint_permits where gate = ?`
 	gateColumns = `gate, n, next_start, used`
@@ -39,8 +50,14 @@ const (
 	dropLimitSQL  = `delete from stint_limits where name = ? and declared is null`
 	resetLimitSQL = `update stint_limits set fixed = null, set_at = null, set_by = null, set_why = null where name = ? and fixed is not null`
 
-	limitsSQL = `select name, ifnull(fixed, declared), declared, fixed, set_at, set_by, set_why from stint_limits`
-	gatesSQL  = `select ` + gateColumns + ` from stint_permits`
+	// Those that have a rule, and those that are paused.
+	limitsSQL = `
+	with p as (select * from stint_limit_pauses where until > ? or trial),
+	     n as (select name from stint_limits union select gate from p)
+	select n.name, coalesce(l.fixed, l.declared, (select coalesce(o.fixed, o.declared) from stint_limits o where o.name = substr(n.name, 1, instr(n.name, '=') - 1)), 'any'),
+	       l.declared, l.fixed, l.set_at, l.set_by, l.set_why, p.until, p.trial, p.by, p.why
+	from n left join stint_limits l using (name) left join p on p.gate = n.name`
+	gatesSQL = `select ` + gateColumns + ` from stint_permits`
 
 	// The gates of one limit: itself, and those of its keys, after which "=" stands, the character before ">".
 	gatesOfSQL = gatesSQL + ` where gate = ?1 or gate >= ?1 || '=' and gate < ?1 || '>'`
@@ -51,6 +68,11 @@ const (
 	  select 1 from json_each(used) u join stint_engines e on e.token = u.value ->> '$.engine'
 	  where u.value ->> '$.held' > 0 or u.value ->> '$.since' > ?2)
 	limit ?3`
+	// A trial that nobody ended for a day is over.
+	pauseOverSQL    = `until <= ?1 and (not trial or until <= ?1 - 86400000000)`
+	pastPausesSQL   = `select 1 from stint_limit_pauses where ` + pauseOverSQL
+	forgetPausesSQL = `delete from stint_limit_pauses where ` + pauseOverSQL
+
 	tidySQL = `delete from stint_permits where gate in (` + idleSQL + `)`
 
 	instancesSQL = `select e.token, h.instance from stint_engines e join stint_engine_history h on h.token = e.token`
@@ -122,13 +144,37 @@ func (c *conn) gate(gate string, roster map[store.EngineID]string) (store.GateSt
 	if err != nil {
 		return state, err
 	}
-	rule, err := oneRow(c, firstText[string], ruleSQL, store.LimitOf(gate))
+	rule, err := c.rule(gate)
 	if err == nil && rule != "" {
 		if state.Rule, err = stint.ParseLimitRule(rule); err != nil {
 			state.Rule, err = stint.LimitRule{AtOnce: -1}, nil // written by hand: it must not hold up other limits
 		}
 	}
+	if err == nil {
+		var p *store.Paused
+		if p, err = c.paused(gate); p != nil {
+			state.Until, state.Trial = p.Until, p.Trial
+		}
+	}
 	return state, err
+}
+
+// rule returns the text of a gate's rule; empty for none.
+func (c *conn) rule(gate string) (string, error) {
+	rule, err := oneRow(c, firstText[string], ruleSQL, gate)
+	if limit := store.LimitOf(gate); err == nil && rule == "" && limit != gate {
+		rule, err = oneRow(c, firstText[string], ruleSQL, limit)
+	}
+	return rule, err
+}
+
+// paused returns the pause of a gate; nil for none.
+func (c *conn) paused(gate string) (found *store.Paused, err error) {
+	err = c.query(pauseOfGateSQL, []any{gate, store.LimitOf(gate), micro(time.Now())}, func(q *stmt) error {
+		found = new(store.Paused)
+		return q.scan(&found.Until, &found.Trial, &found.By, &found.Why)
+	})
+	return found, err
 }
 
 // gateUse is a [store.GateUse] as it is stored.
@@ -188,6 +234,31 @@ func (s *Store) DeclareLimits(ctx context.Context, rules map[string]stint.LimitR
 	})
 }
 
+// PauseLimit implements [store.Limiter].
+func (s *Store) PauseLimit(ctx context.Context, gate string, p store.Pause) error {
+	if err := store.CheckPause(gate, p); err != nil {
+		return err
+	}
+	return s.changeLimits(ctx, "pause the limit "+gate, []string{gate}, func(c *conn, gate string) (bool, error) {
+		until := time.Now().Add(p.For)
+		n, err := c.exec(pauseLimitSQL, gate, ceilMicro(until), p.Trial, orNil(valid.CleanText(p.By, 255)), orNil(valid.CleanText(p.Why, 1<<10)))
+		return n > 0, err
+	})
+}
+
+// ResumeLimit implements [store.Limiter].
+func (s *Store) ResumeLimit(ctx context.Context, gate string) (was bool, err error) {
+	if err := stint.CheckGate(gate); err != nil {
+		return false, err
+	}
+	err = s.changeLimits(ctx, "resume the limit "+gate, []string{gate}, func(c *conn, gate string) (bool, error) {
+		n, err := c.exec(resumeLimitSQL, gate)
+		was = n > 0
+		return was, err
+	})
+	return was && err == nil, err
+}
+
 // SetLimit implements [store.Limiter].
 func (s *Store) SetLimit(ctx context.Context, name string, rule stint.LimitRule, by, why string) error {
 	if err := checkLimit(name, rule); err != nil {
@@ -201,7 +272,7 @@ func (s *Store) SetLimit(ctx context.Context, name string, rule stint.LimitRule,
 
 // ResetLimit implements [store.Limiter].
 func (s *Store) ResetLimit(ctx context.Context, name string) (was bool, err error) {
-	if err := stint.CheckLimitName(name); err != nil {
+	if err := stint.CheckGate(name); err != nil {
 		return false, err
 	}
 	err = s.changeLimits(ctx, "reset the limit "+name, []string{name}, func(c *conn, name string) (bool, error) {
@@ -216,7 +287,7 @@ func (s *Store) ResetLimit(ctx context.Context, name string) (was bool, err erro
 }
 
 func checkLimit(name string, rule stint.LimitRule) error {
-	return cmp.Or(stint.CheckLimitName(name), rule.Check())
+	return cmp.Or(stint.CheckGate(name), rule.Check())
 }
 
 // changeLimits has change do something to each of the limits, and wakes those who go by the ones of
@@ -243,7 +314,7 @@ func (s *Store) changeLimits(ctx context.Context, what string, names []string, c
 // Limits implements [store.Limiter].
 func (s *Store) Limits(ctx context.Context) ([]store.LimitInfo, error) {
 	return reading(ctx, s, "list limits", func(c *conn) ([]store.LimitInfo, error) {
-		limits, err := readRows(c, scanLimit, limitsSQL)
+		limits, err := readRows(c, scanLimit, limitsSQL, micro(time.Now()))
 		if err != nil {
 			return nil, err
 		}
@@ -252,14 +323,8 @@ func (s *Store) Limits(ctx context.Context) ([]store.LimitInfo, error) {
 			at[l.Name] = i
 		}
 		engines := map[string]map[store.EngineID]bool{}
-		err = c.gatesInUse(gatesSQL, nil, func(g store.GateInfo) {
-			name := store.LimitOf(g.Gate)
-			i, known := at[name]
-			if !known {
-				i = len(limits)
-				at[name], limits = i, append(limits, store.LimitInfo{Name: name, Rule: stint.LimitRule{}.String()})
-			}
-			l := &limits[i]
+		count := func(name string, g store.GateInfo) {
+			l := &limits[at[name]]
 			l.Gates, l.Held, l.Asked = l.Gates+1, l.Held+g.Held, l.Asked+g.Asked
 			if engines[name] == nil {
 				engines[name] = map[store.EngineID]bool{}
@@ -268,6 +333,16 @@ func (s *Store) Limits(ctx context.Context) ([]store.LimitInfo, error) {
 				engines[name][h.Engine] = true
 			}
 			l.Engines = len(engines[name])
+		}
+		err = c.gatesInUse(gatesSQL, nil, func(g store.GateInfo) {
+			name := store.LimitOf(g.Gate)
+			if _, known := at[name]; !known {
+				at[name], limits = len(limits), append(limits, store.LimitInfo{Name: name, Rule: stint.LimitRule{}.String()})
+			}
+			count(name, g)
+			if _, known := at[g.Gate]; known && g.Gate != name {
+				count(g.Gate, g)
+			}
 		})
 		slices.SortFunc(limits, func(a, b store.LimitInfo) int { return strings.Compare(a.Name, b.Name) })
 		return limits, err
@@ -276,20 +351,24 @@ func (s *Store) Limits(ctx context.Context) ([]store.LimitInfo, error) {
 
 // scanLimit reads a row of limitsSQL.
 func scanLimit(l *store.LimitInfo, q *stmt) error {
-	return q.scan(&l.Name, &l.Rule, &l.Declared, &l.Set, &l.SetAt, &l.By, &l.Why)
+	var p store.Paused
+	err := q.scan(&l.Name, &l.Rule, &l.Declared, &l.Set, &l.SetAt, &l.By, &l.Why, &p.Until, &p.Trial, &p.By, &p.Why)
+	if !p.Until.IsZero() {
+		l.Paused = &p
+	}
+	return err
 }
 
 // Gates implements [store.Limiter].
 func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) {
 	return reading(ctx, s, "list gates of "+limit, func(c *conn) (gates []store.GateInfo, err error) {
-		rule, err := oneRow(c, firstText[string], ruleSQL, store.LimitOf(limit))
-		if err != nil {
-			return nil, err
+		err = c.gatesInUse(gatesOfSQL, []any{limit}, func(g store.GateInfo) { gates = append(gates, g) })
+		for i := range gates {
+			g := &gates[i]
+			rule, ruleErr := c.rule(g.Gate)
+			paused, pausedErr := c.paused(g.Gate)
+			g.Rule, g.Paused, err = cmp.Or(rule, stint.LimitRule{}.String()), paused, cmp.Or(err, ruleErr, pausedErr)
 		}
-		err = c.gatesInUse(gatesOfSQL, []any{limit}, func(g store.GateInfo) {
-			g.Rule = cmp.Or(rule, stint.LimitRule{}.String())
-			gates = append(gates, g)
-		})
 		slices.SortFunc(gates, func(a, b store.GateInfo) int {
 			return cmp.Or(cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.Held, a.Held), strings.Compare(a.Gate, b.Gate))
 		})
@@ -333,13 +412,23 @@ func (s *Store) TidyPermits(ctx context.Context) (int, error) {
 		now := time.Now()
 		return []any{micro(now), micro(now.Add(-askedLately)), most}
 	}
-	some, err := reading(ctx, s, "look for permits to forget", func(c *conn) (bool, error) { return c.found(idleSQL, idle(1)...) })
+	some, err := reading(ctx, s, "look for permits to forget", func(c *conn) (bool, error) {
+		some, err := c.found(idleSQL, idle(1)...)
+		if err == nil && !some {
+			some, err = c.found(pastPausesSQL, micro(time.Now()))
+		}
+		return some, err
+	})
 	if err != nil || !some {
 		return 0, err
 	}
 	n, err := writing(ctx, s, "forget permits", func(c *conn) (int64, bool, error) {
 		n, err := c.exec(tidySQL, idle(mostTidied)...)
-		return n, false, err
+		if err != nil {
+			return 0, false, err
+		}
+		past, err := c.exec(forgetPausesSQL, micro(time.Now()))
+		return n + past, false, err
 	})
 	return int(n), err
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 )
 
 // Limiter keeps what limits allow, and which engines hold permits to start jobs under them.
@@ -33,9 +34,19 @@ type Limiter interface {
 	// wakes the engines. By and why are kept for those who wonder.
 	SetLimit(ctx context.Context, name string, rule stint.LimitRule, by, why string) error
 
+	// A rule of one key ("tenant=acme") counts in place of the one of its limit. So it does for
+	// SetLimit, DeclareLimits and ResetLimit.
+	//
 	// ResetLimit takes back what SetLimit set, so that the declared rule counts again, and wakes the
 	// engines. It reports false when nothing was set.
 	ResetLimit(ctx context.Context, name string) (bool, error)
+
+	// PauseLimit lets no job of a limit, or of one of its keys ("tenant=acme"), start for a time, and
+	// wakes the engines. A pause that lasts longer already is left as it is.
+	PauseLimit(ctx context.Context, gate string, p Pause) error
+
+	// ResumeLimit ends a pause, and wakes the engines. It reports false when there was none.
+	ResumeLimit(ctx context.Context, gate string) (bool, error)
 
 	// Limits lists the limits by name, with what engines hold of all their keys together: those that
 	// have a rule, and those of which an engine holds or asks for permits. It reads every gate that
@@ -93,16 +104,48 @@ type Hold struct {
 	Rule    stint.LimitRule
 	Busy    bool // another call changed the gate at the same time, and this one did not: ask again
 
+	// Until is when a pause of the gate ends, by the store's clock; zero for none. With Trial, one job
+	// starts alone after it, and the others when [Limiter.ResumeLimit] was called.
+	Until time.Time
+	Trial bool
+
 	// Starts are the times, by the store's clock, at which a job may start under the rule's rate: one
 	// for each start that was bought by the call. Others will not get them. Next is the time from
-	// which more can be bought, if the rule has a rate.
+	// which more can be had, if the rule has a rate or the gate is paused.
 	Starts []time.Time
 	Next   time.Time
 }
 
+// Pause asks for a pause of a limit.
+type Pause struct {
+	For   time.Duration // up to [stint.MaxPause]
+	Trial bool          // see [Hold.Trial]
+	By    string        // who pauses it: a person, or the name of an engine
+	Why   string
+}
+
+// CheckPause reports what is wrong with a pause, or nil.
+func CheckPause(gate string, p Pause) error {
+	if err := stint.CheckGate(gate); err != nil {
+		return err
+	}
+	if p.For <= 0 || p.For > stint.MaxPause {
+		return valid.Invalid("for", "a pause of %v is not between a microsecond and a day", p.For)
+	}
+	return nil
+}
+
+// Paused is a pause of a limit as people see it.
+type Paused struct {
+	Until time.Time `json:"until"`
+	Trial bool      `json:"trial,omitempty"` // after Until one job starts alone, and the others when it has completed
+	By    string    `json:"by,omitempty"`
+	Why   string    `json:"why,omitempty"`
+}
+
 // LimitInfo is a limit as people see it.
 type LimitInfo struct {
-	Name string `json:"limit"`
+	Name string `json:"limit"` // or one of its keys, if that has a rule or a pause of its own
 
 	// Rule is the one that counts, as text (see [stint.ParseLimitRule]): what people set, or else what
 	// a program declared, or else "any".
@@ -112,6 +155,8 @@ type LimitInfo struct {
 	SetAt    time.Time `json:"set_at,omitzero"`
 	By       string    `json:"by,omitempty"` // who set it
 	Why      string    `json:"why,omitempty"`
+
+	Paused *Paused `json:"paused,omitempty"` // nil while it is not
 
 	Gates   int   `json:"gates"` // its keys in use, or 1
 	Held    int64 `json:"held"`  // permits that engines hold
@@ -123,10 +168,12 @@ type LimitInfo struct {
 type GateInfo struct {
 	Gate  string        `json:"gate"`
 	Key   string        `json:"key,omitempty"`
-	Rule  string        `json:"rule"` // that of its limit, as in [LimitInfo]
+	Rule  string        `json:"rule"` // its own, or that of its limit, as in [LimitInfo]
 	Held  int64         `json:"held"`
 	Asked int64         `json:"asked"`
 	Holds []GateHolding `json:"holds"`
+
+	Paused *Paused `json:"paused,omitempty"` // itself, or its limit
 }
 
 // GateHolding is what one engine holds of a gate, and asks for.

@@ -16,6 +16,9 @@ type GateState struct {
 	Rule stint.LimitRule
 	Next time.Time // the theoretical arrival time of the next start under the rule's rate
 	Used []GateUse // in the order in which they asked
+
+	Until time.Time // when a pause ends
+	Trial bool      // one job starts alone after it
 }
 
 // GateRef names a state of a gate.
@@ -196,8 +199,10 @@ func (g *gate) latest() time.Time {
 // most is how many permits the gate has.
 func (g *gate) most() int {
 	switch {
-	case g.Rule.AtOnce < 0:
+	case g.Rule.AtOnce < 0 || g.now.Before(g.Until):
 		return 0
+	case g.Trial:
+		return 1
 	case g.Rule.AtOnce == 0:
 		return unbounded
 	}
@@ -264,7 +269,7 @@ func (g *gate) buy(n int) {
 }
 
 func (g *gate) hold() Hold {
-	h := Hold{GateRef: GateRef{g.Gate, g.N}, Permits: g.held, Rule: g.Rule, Starts: g.starts}
+	h := Hold{GateRef: GateRef{g.Gate, g.N}, Permits: g.held, Rule: g.Rule, Starts: g.starts, Until: g.Until, Trial: g.Trial}
 	if g.changed() {
 		h.N++
 	}
@@ -278,6 +283,9 @@ func (g *gate) hold() Hold {
 	h.Left, h.Over = max(0, left), max(0, -left)
 	if g.Rule.Starts > 0 {
 		h.Next = g.nextStart()
+	}
+	if g.now.Before(g.Until) && h.Next.Before(g.Until) {
+		h.Next = g.Until
 	}
 	return h
 }

@@ -20,6 +20,7 @@ type Result struct {
 	Result  json.RawMessage // what it returned; nil for nothing
 	Took    time.Duration   // how long it ran, for policies that look at that; 0 when it never began
 	Snooze  time.Duration   // how long, for snoozed
+	Limit   string          // that is to be paused as long; empty for none
 	Part    Part            // the lane's part to go back to, for returned
 	Suspect int             // the suspicion that the entry is under from now on, for returned and lost
 	Note    string          // the reason that people read, where the outcome alone does not say it
@@ -163,7 +164,7 @@ func describe(err error, stack string) *stint.Failure {
 // than failure ([stint.Snooze], [stint.Cancel]), and if so which.
 func AsResult(err error, end *Result) bool {
 	if s, ok := failure.As[*failure.Snooze](err); ok {
-		*end = Result{Outcome: stint.OutcomeSnoozed, Snooze: s.Wait, Result: end.Result}
+		*end = Result{Outcome: stint.OutcomeSnoozed, Snooze: s.Wait, Limit: s.Limit, Result: end.Result}
 		return true
 	}
 	if c, ok := failure.As[*failure.Cancel](err); ok {

@@ -3,13 +3,22 @@
 
 -- What limits allow, as text: 10,100/1m,burst=5.
 create table stint.limits (
-  name        text   collate "C" primary key check (name <> '' and octet_length(name) <= 100), -- what it is known by
+  name        text   collate "C" primary key check (name <> '' and octet_length(name) <= 400), -- what it is known by, or one of its keys: tenant=acme
   declared    text,        -- the rule that a program declared last; null for none
   declared_at timestamptz, -- when
   fixed       text,        -- what people set over it; null for nothing
   set_at      timestamptz, -- when
   set_by      text,        -- by whom
   set_why     text         -- as they said
+);
+
+-- Limits, and keys of them, of which no job starts for a time.
+create table stint.limit_pauses (
+  gate  text        collate "C" primary key check (gate <> '' and octet_length(gate) <= 400), -- smtp, tenant=acme
+  until timestamptz not null, -- when it ends
+  trial boolean     not null, -- whether one job starts alone after that, and the others when it has completed
+  by    text,                 -- who paused it
+  why   text                  -- and why
 );
 
 -- Who holds permits of which gate. The newest row of a gate is all of its state. The key
@@ -47,6 +56,25 @@ begin
 end
 $$;
 
+-- Refuse what is neither the name of a limit nor, with a key that is not null, one of its keys.
+create function stint.check_gate(p_name text, p_key text) returns void language plpgsql immutable
+set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
+as $$
+declare
+  part text;
+begin
+  foreach part in array array[p_name, coalesce(p_key, 'key')] loop
+    if part is null or part = '' or octet_length(part) > 255 or part ~ '[\u0001-\u001f\u007f-\u009f]|^[\s\u00a0]|[\s\u00a0]$' then
+      raise exception 'stint: % is no name or key of a limit', quote_nullable(part)
+        using errcode = '22023', hint = 'A name is 1 to 255 bytes without control characters and without space at its ends.';
+    end if;
+  end loop;
+  if octet_length(p_name) > 100 or p_name ~ '[ =]' then
+    raise exception 'stint: % is not the name of a limit, of up to 100 bytes without a space and =', quote_literal(p_name) using errcode = '22023';
+  end if;
+end
+$$;
+
 -- The limits that a job names, with the keys that its arguments give, as entries keep
 -- them: sorted, one on each line; null if there is none in the array. The program computes the
 -- same.
@@ -57,7 +85,6 @@ declare
   this    text;
   name    text;
   key     text;
-  part    text;
   pointer text;
   at      jsonb;
   names   text[] := '{}';
@@ -88,15 +115,8 @@ begin
       name := split_part(this, '=', 1);
       key := substr(this, strpos(this, '=') + 1);
     end if;
-    foreach part in array array[name, coalesce(key, 'key')] loop
-      if part is null or part = '' or octet_length(part) > 255 or part ~ '[\u0001-\u001f\u007f-\u009f]|^[\s\u00a0]|[\s\u00a0]$' then
-        raise exception 'stint: % is no name or key of a limit', quote_nullable(part)
-          using errcode = '22023', hint = 'A name is 1 to 255 bytes without control characters and without space at its ends.';
-      end if;
-    end loop;
-    if octet_length(name) > 100 or name ~ '[ =]' then
-      raise exception 'stint: % is not the name of a limit, of up to 100 bytes without a space and =', quote_literal(name) using errcode = '22023';
-    elsif name = any (names) then
+    perform stint.check_gate(name, key);
+    if name = any (names) then
       raise exception 'stint: the limit % is there twice', quote_literal(name) using errcode = '22023';
     end if;
     names := names || name;
@@ -106,18 +126,37 @@ begin
 end
 $$;
 
+-- The rule of a gate that counts: its own, or that of its limit; null for none.
+create function stint.rule_of(p_gate text) returns text language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(l.fixed, l.declared) from stint.limits l
+  where l.name = any (array[p_gate, split_part(p_gate, '=', 1)]) and coalesce(l.fixed, l.declared) is not null
+  order by l.name desc limit 1 -- the name of a limit comes before those of its keys
+$$;
+
+-- The pause of a gate: its own, or that of its limit, of which nobody is tried.
+create function stint.pause_of(p_gate text, out until timestamptz, out trial boolean, out by text, out why text) language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select p.until, p.trial and p.gate = p_gate, p.by, p.why from stint.limit_pauses p
+  where p.gate = any (array[p_gate, split_part(p_gate, '=', 1)])
+    and (p.until > clock_timestamp() or p.trial and p.gate = p_gate)
+  order by p.until desc limit 1
+$$;
+
 -- The newest states of gates, with the engines of the roster only: whoever is not in it
 -- holds nothing. Of a gate that nobody used n is null. The rule is the one that counts,
--- null for any.
+-- null for any: a key has its own, or that of its limit. A pause of a limit is one of its keys too.
 create function stint.gates(p_gates text[])
-returns table (gate text, n bigint, made timestamptz, next_start timestamptz, rule text,
+returns table (gate text, n bigint, made timestamptz, next_start timestamptz, rule text, paused_until timestamptz, trial boolean,
   engines bigint[], held integer[], asked integer[], since timestamptz[])
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 begin
   return query
-    select g.gate, p.n, p.made, p.next_start, (select coalesce(l.fixed, l.declared) from stint.limits l where l.name = split_part(g.gate, '=', 1)),
+    select g.gate, p.n, p.made, p.next_start, stint.rule_of(g.gate), s.until, s.trial,
            u.engines, u.held, u.asked, u.since
     from unnest(p_gates) with ordinality as g(gate, i)
     left join lateral (
@@ -128,6 +167,7 @@ begin
              array_agg(k.asked order by k.i) as asked, array_agg(k.since order by k.i) as since
       from unnest(p.engines, p.held, p.asked, p.since) with ordinality as k(engine, held, asked, since, i)
       where exists (select from stint.engines e where e.token = k.engine)) u on true
+    left join lateral stint.pause_of(g.gate) s on true
     order by g.i;
 end
 $$;
@@ -206,7 +246,7 @@ $$;
 -- state that an engine of the roster wrote stays: after a failover it proves what the
 -- engine holds. Limits without a rule are forgotten as well.
 --
--- They are looked for first, and deleted while no state is being written, which is
+-- Gates are looked for first, and forgotten while no state is being written, which is
 -- for a moment only: whoever read a gate's state before would otherwise write the
 -- next one beside that of another who found none, and hide it.
 create function stint.tidy_permits(p_limit integer) returns integer language plpgsql
@@ -221,6 +261,7 @@ declare
   idle_made   timestamptz[];
   superseded  integer;
   idle        integer;
+  ok          boolean;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'stint works in read committed transactions only' using errcode = 'ST001';
@@ -240,12 +281,15 @@ begin
         where k.held > 0 or k.since > clock_timestamp() - interval '1 minute')
     limit p_limit) o;
   delete from stint.limits l where l.declared is null and l.fixed is null;
-  if not pg_try_advisory_xact_lock('stint.permits'::regclass::oid::integer, 1) then
-    return 0;
-  end if;
+  -- A trial that nobody ended for a day is over.
+  delete from stint.limit_pauses p where p.until < clock_timestamp() - case when p.trial then interval '1 day' else interval '0' end;
   -- Told by made as well: a gate may have been forgotten, and have begun again, meanwhile.
   delete from stint.permits p using unnest(old_gates, old_n, old_made) as o(gate, n, made) where (p.gate, p.n, p.made) = (o.gate, o.n, o.made);
   get diagnostics superseded = row_count;
+  if idle_gates is null then
+    return superseded;
+  end if;
+  ok := pg_advisory_xact_lock('stint.permits'::regclass::oid::integer, 1) is null;
   delete from stint.permits p using unnest(idle_gates, idle_n, idle_made) as o(gate, n, made)
     where p.gate = o.gate
       and (o.n, o.made) = (select l.n, l.made from stint.permits l where l.gate = o.gate order by l.gate desc, l.n desc limit 1);
@@ -253,3 +297,81 @@ begin
   return superseded + idle;
 end
 $$;
+
+-- Set what a limit allows, from any language: 10, 100/1m, 10,100/1m,burst=5, any. It counts
+-- when the transaction commits, and stands over what programs declare until it is
+-- reset. A rule that programs cannot read lets nothing start.
+create function stint.set_limit(name text, rule text, by text default session_user, why text default null) returns void language plpgsql
+set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
+as $$
+begin
+  perform stint.check_gate(split_part(set_limit.name, '=', 1), substr(set_limit.name, nullif(strpos(set_limit.name, '='), 0) + 1));
+  if set_limit.rule !~ '^(any|[0-9]{1,7}|([0-9]{1,7},)?[0-9]{1,7}/[0-9][0-9a-z.]*)(,[a-z-]+(=[0-9]{1,7}(%?/[0-9][0-9a-z.]*)?)?)*$' then
+    raise exception 'stint.set_limit: % is not such as 10, 100/1m, 10,100/1m,burst=5, any,trip=5/30s, or any', quote_nullable(set_limit.rule) using errcode = '22023';
+  end if;
+  insert into stint.limits as l (name, fixed, set_at, set_by, set_why)
+    values (set_limit.name, set_limit.rule, clock_timestamp(), nullif(set_limit.by, ''), nullif(set_limit.why, ''))
+    on conflict on constraint limits_pkey do update set fixed = excluded.fixed, set_at = excluded.set_at, set_by = excluded.set_by, set_why = excluded.set_why;
+  perform pg_notify('stint', 'permits 0 ' || set_limit.name);
+end
+$$;
+comment on function stint.set_limit is 'Set what a limit allows, over what programs declare.';
+
+-- Take that back; the answer is whether it was set.
+create function stint.reset_limit(name text) returns boolean language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update stint.limits l set fixed = null, set_at = null, set_by = null, set_why = null
+    where l.name = reset_limit.name and l.fixed is not null;
+  if not found then
+    return false;
+  end if;
+  perform pg_notify('stint', 'permits 0 ' || reset_limit.name);
+  return true;
+end
+$$;
+comment on function stint.reset_limit is 'Let the rule that programs declare count again.';
+
+-- Pause a limit, or one of its keys: none of its jobs starts for so long, from
+-- when the transaction commits. The answer is when the pause ends: one that lasts longer
+-- already stays. With trial one job starts alone after it, and the others when that has completed.
+create function stint.pause_limit(name text, wait interval, by text default session_user, why text default null, trial boolean default false)
+returns timestamptz language plpgsql
+set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
+as $$
+declare
+  ends timestamptz;
+begin
+  perform stint.check_gate(split_part(pause_limit.name, '=', 1), substr(pause_limit.name, nullif(strpos(pause_limit.name, '='), 0) + 1));
+  if pause_limit.wait is null or pause_limit.wait <= interval '0' or pause_limit.wait > interval '1 day' then
+    raise exception 'stint.pause_limit: a pause of % is not between a microsecond and a day', quote_nullable(pause_limit.wait::text) using errcode = '22023';
+  end if;
+  insert into stint.limit_pauses as p (gate, until, trial, by, why)
+    values (pause_limit.name, clock_timestamp() + pause_limit.wait, pause_limit.trial, nullif(pause_limit.by, ''), nullif(pause_limit.why, ''))
+    on conflict (gate) do update set until = excluded.until, trial = p.trial or excluded.trial, by = excluded.by, why = excluded.why
+      where excluded.until > p.until
+    returning p.until into ends;
+  if not found then
+    return (select p.until from stint.limit_pauses p where p.gate = pause_limit.name);
+  end if;
+  perform pg_notify('stint', 'permits 0 ' || pause_limit.name);
+  return ends;
+end
+$$;
+comment on function stint.pause_limit is 'Let no job of a limit start for a time.';
+
+-- End a pause, and its trial; the answer is whether there was one.
+create function stint.resume_limit(name text) returns boolean language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  delete from stint.limit_pauses p where p.gate = resume_limit.name;
+  if not found then
+    return false;
+  end if;
+  perform pg_notify('stint', 'permits 0 ' || resume_limit.name);
+  return true;
+end
+$$;
+comment on function stint.resume_limit is 'Let the jobs of a paused limit start again.';

@@ -316,7 +316,7 @@ create table stint_leases (
 -- What limits allow: the rule that people set, or else the one that programs declared
 -- last. A limit that is not here allows all. Texts are as in 10,100/1m,burst=5.
 create table stint_limits (
-  name        text primary key check (name <> ''), -- what jobs know it by
+  name        text primary key check (name <> ''), -- what jobs know it by, or one of its keys: tenant=acme
   declared    text check (declared <> ''), -- the rule of programs
   declared_at integer,          -- when that was declared or changed
   fixed       text check (fixed <> ''), -- the rule that people set
@@ -327,6 +327,15 @@ create table stint_limits (
   check ((declared is null) = (declared_at is null)),
   check ((fixed is null) = (set_at is null)),
   check (fixed is not null or set_by is null and set_why is null)
+) strict, without rowid;
+
+-- Limits, and keys of them, of which no job starts for a time.
+create table stint_limit_pauses (
+  gate  text primary key check (gate <> ''), -- its name: smtp, tenant=acme
+  until integer not null,                    -- when it ends
+  trial integer not null check (trial in (0, 1)), -- whether one job starts alone after that, and the others when it has completed
+  by    text check (by <> ''),               -- who paused it
+  why   text check (why <> '')               -- and why
 ) strict, without rowid;
 
 -- Which engines hold permits to start jobs, and which wait for some: of each gate, which
