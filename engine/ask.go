@@ -275,6 +275,28 @@ func (s *session) keepPermits(ctx context.Context) {
 	}
 }
 
+// tidyEvery is how often what is known of unused gates is forgotten, and tidyMore of how many rows a call
+// forgets so many that there may be more.
+const (
+	tidyEvery = 10 * time.Second
+	tidyMore  = 500
+)
+
+// tidyPermits forgets what is known of gates that nobody uses, in turn with other engines.
+func (s *session) tidyPermits(ctx context.Context) {
+	limiter := s.permits.limiter
+	for limiter != nil && sleep(ctx, spread(s.shared(tidyEvery))) {
+		for more := true; more && ctx.Err() == nil; {
+			limit, cancel := s.limit(ctx)
+			n, err := limiter.TidyPermits(limit)
+			if cancel(); err != nil {
+				s.trouble(ctx, "forget unused permits", err)
+			}
+			more = n >= tidyMore
+		}
+	}
+}
+
 // pause returns how long nothing is due, if there is no news.
 func (p *permits) pause() time.Duration {
 	p.mu.Lock()

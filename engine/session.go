@@ -134,7 +134,7 @@ func (s *session) run(ctx context.Context) error {
 	defer stopClaiming()
 	var side, leads sync.WaitGroup
 	for _, loop := range []func(context.Context){
-		s.beats, s.watchFence, s.listen, s.promote, s.watch, s.watchCancellations, s.decide, s.watchPauses, s.fire, s.rollUpStats, s.watchUnresponsive, s.announceLong, s.shareWork, s.keepPermits,
+		s.beats, s.watchFence, s.listen, s.promote, s.watch, s.watchCancellations, s.decide, s.watchPauses, s.fire, s.rollUpStats, s.watchUnresponsive, s.announceLong, s.shareWork, s.keepPermits, s.tidyPermits,
 	} {
 		side.Go(func() { loop(signals) })
 	}

@@ -241,7 +241,7 @@ func (s *Store) PauseLimit(ctx context.Context, gate string, p store.Pause) erro
 	}
 	return s.changeLimits(ctx, "pause the limit "+gate, []string{gate}, func(c *conn, gate string) (bool, error) {
 		until := time.Now().Add(p.For)
-		n, err := c.exec(pauseLimitSQL, gate, ceilMicro(until), p.Trial, orNil(valid.CleanText(p.By, 255)), orNil(valid.CleanText(p.Why, 1<<10)))
+		n, err := c.exec(pauseLimitSQL, gate, ceilMicro(until), flag(p.Trial), orNil(valid.CleanText(p.By, 255)), orNil(valid.CleanText(p.Why, 1<<10)))
 		return n > 0, err
 	})
 }

@@ -265,7 +265,7 @@ var permitTests = []test{
 	}},
 	{"Names and rules that can never be right are refused, and nothing is stored", func(t *T) {
 		l := as[store.Limiter](t)
-		for _, name := range []string{"", " a", "a b", "a=b", "a\nb", "a\x00", "\xff", strings.Repeat("l", 101)} {
+		for _, name := range []string{"", " a", "a b", "a=", "a=b\n", "=b", "a\nb", "a\x00", "\xff", strings.Repeat("l", 101)} {
 			fails(t, l.SetLimit(t.ctx, name, stint.LimitRule{}, "", ""), stint.ErrInvalid, "setting %.20q gives %v", name)
 			fails(t, errOf(l.ResetLimit(t.ctx, name)), stint.ErrInvalid, "resetting %.20q gives %v", name)
 			fails(t, l.DeclareLimits(t.ctx, map[string]stint.LimitRule{"fine": {}, name: {}}), stint.ErrInvalid, "declaring %.20q gives %v", name)
