@@ -24,6 +24,7 @@ var limitPauseTests = []test{
 			"paused for an hour at %v, it shows as %+v", before, h)
 		t.takes(b, "x", 0, 1, 0)
 		t.takes(b, "y", 0, 1, 1)
+		t.returns(a, "x", 1, 1)
 		t.resumes("x", true)
 		t.resumes("x", false)
 		h = t.takes(b, "x", 0, 5, 2)
