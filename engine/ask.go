@@ -159,6 +159,7 @@ func (p *permits) answeredLocked(h *store.Hold) {
 	}
 	p.doubtLocked(g, false)
 	g.held, g.fair, g.left, g.rule = h.Permits, h.Fair, h.Left, h.Rule
+	p.weighted = p.weighted || g.rule.Weight > 1
 	if _, pending := p.pauses[h.Gate]; !pending {
 		g.paused, g.trial = p.s.clock.local(h.Until), h.Trial
 	}

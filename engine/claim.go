@@ -191,7 +191,7 @@ func (s *session) claimLanes(lanes []target, room int, wait bool) (took, error) 
 		got.entries += len(c.Positions)
 		if most := lanes[i].most; most > 0 && !c.Busy {
 			all := len(c.Positions) == min(most, room)
-			if s.permits.claimed(lanes[i].Lane, all); all {
+			if s.permits.claimed(lanes[i].Lane, len(c.Positions), all); all {
 				got.more = append(got.more, lanes[i])
 			}
 		}

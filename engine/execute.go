@@ -112,7 +112,7 @@ func (s *session) mayStart(t *task, one *slot, announced bool) bool {
 }
 
 // startable reports whether a task's start-by time has not passed, and unless it is an inline run,
-// whether the engine does not stop and the queue is not paused.
+// whether the engine does not stop, the queue is not paused, and its limits let it start still.
 func (s *session) startable(t *task) bool {
 	if t.inline == nil {
 		select {
@@ -120,7 +120,7 @@ func (s *session) startable(t *task) bool {
 			return false
 		default:
 		}
-		if s.pauses.has(t.entry.Queue) {
+		if s.pauses.has(t.entry.Queue) || s.permits.withdrawn(t) {
 			return false
 		}
 	}

@@ -70,7 +70,17 @@ type gateSet struct {
 	head    store.Position // of the work that was seen without permits for it,
 	since   time.Time      // and since when
 	starved bool           // nobody has begun that for a while
+	turn    float64        // how much was claimed for its weight
 	dropped bool           // it is not known any more: another one stands for the text
+}
+
+// weight is the greatest of its gates' weights.
+func (set *gateSet) weight() int {
+	weight := 1
+	for _, g := range set.gates {
+		weight = max(weight, g.rule.Weight)
+	}
+	return weight
 }
 
 // yields reports whether the session is to give back what it holds beyond its fair part.

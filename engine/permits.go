@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -24,13 +26,15 @@ type permits struct {
 
 	mu         sync.Mutex // guards the rest
 	gates      map[string]*gate
-	sets       map[string]*gateSet // by their text
+	sets       map[string]*gateSet     // by their text
 	pauses     map[string]pendingPause // by the names of gates
 	resumes    map[string]bool         // of gates whose trial has ended well
 	doubts     int                     // gates of which the outcome of the last call is unknown
 	askedAgain time.Time
 	passedOn   time.Time
-	closed     bool // no more tasks go to their pools
+	weighted   bool    // one of the gates has a weight
+	turn       float64 // of the set that has had least for its weight
+	closed     bool    // no more tasks go to their pools
 }
 
 func (s *session) newPermits() *permits {
@@ -98,6 +102,7 @@ func (p *permits) sift(list []target) (open, blocked []target) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	list = p.weighLocked(list)
 	open = make([]target, 0, len(list))
 	for i := range list {
 		t := &list[i]
@@ -146,8 +151,36 @@ func (p *permits) shareLocked(open []target) {
 		if share[pool] == 0 {
 			share[pool] = max(1, p.s.pools.room(t.Lane, now)/min(lanes, maxShares))
 		}
-		t.most = min(t.most, share[pool])
+		t.most = min(t.most, share[pool]*p.ofLocked(t).weight())
 	}
+}
+
+// weighLocked puts lanes in the order in which their keys have a turn, if one of them has a weight: the
+// one first of which least was claimed for its weight (stride scheduling, Waldspurger and Weihl 1995).
+// One that had nothing to claim does not catch up.
+func (p *permits) weighLocked(list []target) []target {
+	if !p.weighted || len(list) < 2 {
+		return list
+	}
+	least := math.Inf(1)
+	for i := range list {
+		if list[i].Limits != "" {
+			set := p.ofLocked(&list[i])
+			set.turn = max(set.turn, p.turn)
+			least = min(least, set.turn)
+		}
+	}
+	if !math.IsInf(least, 1) {
+		p.turn = max(p.turn, least)
+	}
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b target) int {
+		if rank := inOrder(a, b); rank != 0 || a.gates == nil || b.gates == nil {
+			return rank
+		}
+		return cmp.Compare(a.gates.turn, b.gates.turn)
+	})
+	return list
 }
 
 // bound is sift for one lane, for which there is room.
@@ -172,14 +205,15 @@ func (p *permits) planned(list []target) {
 	}
 }
 
-// claimed notes whether a claim brought as much as was to be had.
-func (p *permits) claimed(lane store.Lane, full bool) {
+// claimed notes how many entries a claim brought, and whether that is what was to be had.
+func (p *permits) claimed(lane store.Lane, n int, full bool) {
 	if lane.Limits == "" {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if set := p.setLocked(lane.Limits); !full {
+	set := p.setLocked(lane.Limits)
+	if set.turn += float64(n) / float64(set.weight()); !full {
 		set.want = 1
 	} else if set.want < maxClaim {
 		set.want *= 2
@@ -217,6 +251,17 @@ func (p *permits) admitLocked(set *gateSet) {
 		t.permitted = true
 		t.pool.place(t)
 	}
+}
+
+// withdrawn reports whether a task that has its permits must not start, since one of its limits was
+// paused, or allows fewer, after it got them.
+func (p *permits) withdrawn(t *task) bool {
+	if !t.permitted {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(t.gates.gates, func(g *gate) bool { return g.pauses() || g.over > 0 && g.used > g.fair })
 }
 
 // ended gives the permits of a task to those that wait.

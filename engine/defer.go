@@ -74,15 +74,16 @@ func (p *permits) tell(ctx context.Context) error {
 	defer func() { <-p.calling }()
 	limit, cancel := p.s.limit(ctx)
 	defer cancel()
-	for name, pause := range pauses {
-		if pause.For = time.Until(pause.until); pause.For > 0 {
-			if err := p.limiter.PauseLimit(limit, name, pause.Pause); err != nil {
+	for name, asked := range pauses {
+		pause := asked.Pause
+		if pause.For = time.Until(asked.until); pause.For > 0 {
+			if err := p.limiter.PauseLimit(limit, name, pause); err != nil {
 				return err
 			}
 			p.s.emit(event.Event{Type: event.EventPaused, Engine: p.s.token, Limit: name, Wait: pause.For, Why: pause.Why})
 		}
 		p.mu.Lock()
-		if p.pauses[name] == pause {
+		if p.pauses[name] == asked {
 			delete(p.pauses, name)
 		}
 		p.mu.Unlock()
