@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/store"
 )
 
@@ -29,6 +30,8 @@ func (l limitRow) Most() int64 {
 func (l limitRow) Condition() string {
 	most, bounded := store.AtOnce(l.Rule)
 	switch {
+	case l.Paused != nil:
+		return "paused"
 	case bounded && most == 0:
 		return "stopped"
 	case l.Set != "":
@@ -51,7 +54,7 @@ func (b *Dashboard) limits(r *http.Request) (any, error) {
 // limitPage is one limit with who holds it.
 type limitPage struct {
 	limitRow
-	Holders *gateRow  // of a limit without keys; nil while it is not in use
+	Holders *gateRow  // of a limit without keys, or of one key; nil while it is not in use
 	Keys    []gateRow // that most is asked for
 	More    int       // keys beside those
 }
@@ -69,20 +72,18 @@ const shownKeys = 100
 
 func (b *Dashboard) limitPage(r *http.Request) (any, error) {
 	name := r.PathValue("limit")
-	if stint.CheckLimitName(name) != nil {
+	if stint.CheckGate(name) != nil {
 		return nil, errNowhere
 	}
 	all, err := b.store.Limits(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	p := limitPage{limitRow: limitRow{store.LimitInfo{Name: name, Rule: stint.LimitRule{}.String()}}}
-	if i := slices.IndexFunc(all, func(l store.LimitInfo) bool { return l.Name == name }); i >= 0 {
-		p.LimitInfo = all[i]
-	}
+	p := limitPage{}
+	p.LimitInfo, _ = ops.FindLimit(all, name)
 	gates, err := b.store.Gates(r.Context(), name, shownKeys)
 	for _, g := range gatesOf(gates) {
-		if g.Key == "" {
+		if g.Gate == name {
 			p.Holders = &g
 		} else {
 			p.Keys = append(p.Keys, g)

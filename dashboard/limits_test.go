@@ -38,7 +38,7 @@ func TestPagesSayWhatALimitAllowsAndWhoHoldsIt(t *testing.T) {
 	for path, want := range map[string]string{
 		"/limits":         `<a href="/limits/smtp">smtp</a></td> <td class="mono">2</td> <td class="num">2</td> <td><meter min="0" max="2" value="2"[^>]*>2 of 2</meter>`,
 		"/limits/smtp":    `<a href="/engines/4711">holder</a></td> <td class="num">2</td>`,
-		"/limits/tenant":  `<td>a/b</td> <td class="num">2</td> <td><meter min="0" max="5" value="2"`,
+		"/limits/tenant":  `<td><a href="/limits/tenant=a%2Fb">a/b</a></td> <td class="num">2</td> <td><meter min="0" max="5" value="2"`,
 		"/limits/unknown": `<span class="mono">any</span> <span class="badge state-cancelled">no rule</span>`,
 		"/jobs/" + id.String(): `It is available, waits for the limit smtp: 2 of 2 in use, by holder \(2\)\.</p>.*` +
 			`<a href="/limits/smtp">smtp</a>, <a href="/limits/tenant">tenant=a/b</a></dd> <dt>smtp</dt><dd>2 of 2 in use: <a href="/engines/4711">holder</a> \(2\)`,

@@ -220,16 +220,37 @@ func (p *permits) lookAgainLocked(g *gate) {
 	p.s.capacity.notify()
 }
 
-// mayHaveChanged has the session ask again for what it waits for, as when another engine was buried:
-// but not each time, since there is news of many things.
+// maxRefreshed bounds of how many gates news of anything has the session ask in a second.
+const maxRefreshed = 100
+
+// mayHaveChanged has the session ask again for what it waits for, as when another engine was buried,
+// and what counts for what it holds, as when another process has changed a rule in the same SQLite
+// file: but not each time, since there is news of many things.
 func (p *permits) mayHaveChanged() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now := time.Now(); now.Sub(p.askedAgain) > askPermits/10 {
+	now := time.Now()
+	if now.Sub(p.askedAgain) > askPermits/10 {
 		p.askedAgain = now
 		for _, set := range p.sets {
 			set.retry = time.Time{}
 		}
+	}
+	if now.Sub(p.refreshed) < askPermits {
+		return
+	}
+	p.refreshed = now
+	n := 0
+	for _, g := range p.gates {
+		if g.held > 0 && now.Sub(g.seen) > askPermits/2 {
+			g.stale = true
+			if n++; n == maxRefreshed {
+				break
+			}
+		}
+	}
+	if n > 0 {
+		p.news.notify()
 	}
 }
 

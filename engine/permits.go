@@ -31,6 +31,7 @@ type permits struct {
 	resumes    map[string]bool         // of gates whose trial has ended well
 	doubts     int                     // gates of which the outcome of the last call is unknown
 	askedAgain time.Time
+	refreshed  time.Time
 	passedOn   time.Time
 	weighted   bool    // one of the gates has a weight
 	turn       float64 // of the set that has had least for its weight

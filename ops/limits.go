@@ -11,15 +11,16 @@ import (
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
 // LimitName is where a limit's name stands.
 type LimitName struct {
-	Limit string `path:"limit" maxLength:"100"`
+	Limit string `path:"limit" maxLength:"400"`
 }
 
-func (l LimitName) check() error { return inError("path", stint.CheckLimitName(l.Limit)) }
+func (l LimitName) check() error { return inError("path", stint.CheckGate(l.Limit)) }
 
 // ListLimits lists the limits.
 var ListLimits = lists(Decl{
@@ -54,6 +55,10 @@ var ShowLimit = declare(&Op[LimitMost, ShownLimit]{
 			shown.LimitInfo = info
 			shown.InUse, err = l.gates(ctx, *in)
 		}
+		if len(shown.InUse) == 1 && shown.InUse[0].Gate == shown.Name {
+			g := shown.InUse[0]
+			shown.Gates, shown.Held, shown.Asked, shown.Engines = 1, g.Held, g.Asked, len(g.Holds)
+		}
 		return shown, err
 	},
 })
@@ -79,12 +84,23 @@ var ListKeys = declare(&Op[LimitMost, []store.GateInfo]{
 // limit finds what is known of one.
 func (l *Local) limit(ctx context.Context, name string) (info store.LimitInfo, found bool, err error) {
 	all, err := l.Store.Limits(ctx)
+	info, found = FindLimit(all, name)
+	return info, found, err
+}
+
+// FindLimit finds a limit, or a key of one, among all, and reports whether it is there. A key that has
+// neither a rule nor a pause of its own has the rule of its limit.
+func FindLimit(all []store.LimitInfo, name string) (info store.LimitInfo, found bool) {
+	info = store.LimitInfo{Name: name, Rule: stint.LimitRule{}.String()}
 	for _, one := range all {
-		if one.Name == name {
-			return one, true, err
+		switch one.Name {
+		case name:
+			return one, true
+		case store.LimitOf(name):
+			info.Rule, found = one.Rule, true
 		}
 	}
-	return store.LimitInfo{Name: name, Rule: stint.LimitRule{}.String()}, false, err
+	return info, found
 }
 
 func (l *Local) gates(ctx context.Context, in LimitMost) ([]store.GateInfo, error) {
@@ -93,7 +109,7 @@ func (l *Local) gates(ctx context.Context, in LimitMost) ([]store.GateInfo, erro
 
 // LimitRule is a rule, and why it is set.
 type LimitRule struct {
-	Rule string `json:"rule" minLength:"1" maxLength:"100" doc:"How many jobs run at once, how many start in a time, or both: 10, 100/1m, 10,100/1m,burst=5; 0 for none, any for any number"`
+	Rule string `json:"rule" minLength:"1" maxLength:"100" doc:"How many jobs run at once, how many start in a time, or both: 10, 100/1m, 10,100/1m,burst=5; 0 for none, any for any number; with trip=5/30s it pauses after failures, and keys with weight=3 have a larger share"`
 	Why
 }
 
@@ -183,6 +199,91 @@ var ResetLimit = declare(&Op[LimitName, LimitChanged]{
 			return fmt.Sprintf("limit %s was reset from %s; it allows all now, since no program declares it", name, c.Was)
 		}
 		return fmt.Sprintf("limit %s was reset from %s to %s, which programs declare", name, c.Was, c.Rule)
+	},
+})
+
+// LimitPause is a pause that is asked for.
+type LimitPause struct {
+	For string `json:"for" minLength:"1" maxLength:"100" doc:"For how long, up to a day: 30s, 1h30m"`
+	Why
+}
+
+// PausedLimit is a limit, or a key of one, with the pause that it is to have.
+type PausedLimit struct {
+	LimitName
+	Body LimitPause
+}
+
+func (p PausedLimit) check() error {
+	if err := p.LimitName.check(); err != nil {
+		return err
+	}
+	_, err := p.pause()
+	return inError("body", err)
+}
+
+func (p PausedLimit) pause() (store.Pause, error) {
+	d, err := retry.ParseDuration(p.Body.For)
+	if err != nil {
+		return store.Pause{}, valid.Invalid("for", "%v", err)
+	}
+	pause := store.Pause{For: d, Why: p.Body.Why.Why}
+	return pause, store.CheckPause(p.Limit, pause)
+}
+
+// LimitIsPaused says what came of pausing a limit.
+type LimitIsPaused struct {
+	Changed bool         `json:"changed" doc:"False if a pause that lasts longer was there"`
+	Paused  store.Paused `json:"paused" doc:"The pause that counts now"`
+}
+
+// PauseLimit lets no job of a limit start for a time.
+var PauseLimit = declare(&Op[PausedLimit, LimitIsPaused]{
+	Decl: Decl{
+		Name: "limits pause", Method: http.MethodPost, Path: "/limits/{limit}/pause", Needs: guard.Operator, Summary: "Let no job of a limit, or of one of its keys, start for a time",
+		Doc: "Jobs that run go on. A pause of a limit is one of all its keys. A pause that lasts longer already stays: `changed` is false.",
+	},
+	do: func(ctx context.Context, l *Local, in *PausedLimit) (p LimitIsPaused, err error) {
+		pause, err := in.pause()
+		if err != nil {
+			return p, err
+		}
+		before, _, err := l.limit(ctx, in.Limit)
+		if err != nil {
+			return p, err
+		}
+		pause.By = l.who(ctx).Name
+		if err = l.Store.PauseLimit(ctx, in.Limit, pause); err != nil {
+			return p, err
+		}
+		after, _, err := l.limit(ctx, in.Limit)
+		if after.Paused != nil {
+			p.Paused = *after.Paused
+			p.Changed = before.Paused == nil || !before.Paused.Until.Equal(p.Paused.Until)
+		}
+		return p, err
+	},
+	said: func(in *PausedLimit, p LimitIsPaused) string {
+		name := "limit " + words.Visible(in.Limit)
+		if !p.Changed {
+			return name + " was paused for longer already"
+		}
+		return name + " is paused for " + in.Body.For
+	},
+})
+
+// ResumeLimit ends a pause.
+var ResumeLimit = declare(&Op[LimitName, Changed]{
+	Decl: Decl{
+		Name: "limits resume", Method: http.MethodPost, Path: "/limits/{limit}/resume", Needs: guard.Operator, Summary: "Let the jobs of a paused limit start again",
+		Doc: "Also if one job was to be tried first. Of a limit that is not paused nothing is changed.",
+	},
+	do: func(ctx context.Context, l *Local, in *LimitName) (c Changed, err error) {
+		c.Changed, err = l.Store.ResumeLimit(ctx, in.Limit)
+		return c, err
+	},
+	said: func(in *LimitName, c Changed) string {
+		return "limit " + words.Visible(in.Limit) + " " + c.either("is resumed", "was not paused")
 	},
 })
 

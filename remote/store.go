@@ -11,6 +11,7 @@ import (
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -267,6 +268,19 @@ func (s *Store) SetLimit(ctx context.Context, name string, rule stint.LimitRule,
 // ResetLimit takes back what SetLimit set, as [store.Limiter] does.
 func (s *Store) ResetLimit(ctx context.Context, name string) (bool, error) {
 	c, err := ops.ResetLimit.Call(ctx, s, ops.LimitName{Limit: name})
+	return c.Changed, err
+}
+
+// PauseLimit pauses a limit, as [store.Limiter] does, without a trial.
+func (s *Store) PauseLimit(ctx context.Context, gate string, p store.Pause) error {
+	body := ops.LimitPause{For: retry.FormatDuration(p.For), Why: ops.Why{Why: p.Why}}
+	_, err := ops.PauseLimit.Call(ctx, s, ops.PausedLimit{LimitName: ops.LimitName{Limit: gate}, Body: body})
+	return err
+}
+
+// ResumeLimit ends a pause, as [store.Limiter] does.
+func (s *Store) ResumeLimit(ctx context.Context, gate string) (bool, error) {
+	c, err := ops.ResumeLimit.Call(ctx, s, ops.LimitName{Limit: gate})
 	return c.Changed, err
 }
 

@@ -18,6 +18,8 @@ var (
 		"declare a rule (Mux.Limit), or: stint limits set {first} 10")
 	limitStopped = note("limit_stopped", "its rule is 0{origin}: no job of it starts, and engines wait for it",
 		"when its jobs may run: stint limits set {name} 10{reset}")
+	limitPaused = note("limit_paused", "no job of it starts until {until} UTC{origin}",
+		"if its jobs may start: stint limits resume {name}")
 	limitFull = note("limit_full", "{full} are in use by {holders}, and the first of the jobs that wait has done so for {oldest_seconds}",
 		"that is what a limit is for; if more may run at once: stint limits set {name} {double}")
 	limitHeldByDead = warning("limit_held_by_dead", "{full} are in use: engine {instance} holds {held} of them, and sends no heartbeat; others wait for it",
@@ -48,6 +50,8 @@ func (d *diagnosis) limits(ctx context.Context, running crew, backlogs []Backlog
 	for _, l := range all {
 		most, bounded := store.AtOnce(l.Rule)
 		switch {
+		case l.Paused != nil:
+			d.find(pausedLimit(l))
 		case l.Asked == 0 || !bounded:
 		case most == 0:
 			d.find(stopped(l))
@@ -67,7 +71,7 @@ func (d *diagnosis) limits(ctx context.Context, running crew, backlogs []Backlog
 func (d *diagnosis) boundless(all []store.LimitInfo, kinds []stint.KindInfo) {
 	var names []string
 	for _, l := range all {
-		if l.Declared == "" && l.Set == "" {
+		if l.Declared == "" && l.Set == "" && l.Rule == (stint.LimitRule{}).String() && l.Gates > 0 && l.Name == store.LimitOf(l.Name) {
 			names = append(names, l.Name)
 		}
 	}
@@ -108,6 +112,18 @@ func stopped(l store.LimitInfo) Finding {
 		}
 	}
 	return limitStopped.With("origin", origin, "reset", reset, "name", l.Name).Find("limit "+l.Name, map[string]any{"asked": l.Asked})
+}
+
+func pausedLimit(l store.LimitInfo) Finding {
+	origin := ""
+	if l.Paused.By != "" {
+		origin = ", paused by " + l.Paused.By
+	}
+	if l.Paused.Why != "" {
+		origin += " (" + l.Paused.Why + ")"
+	}
+	return limitPaused.With("until", l.Paused.Until.UTC().Format(time.DateTime), "origin", origin, "name", l.Name).
+		Find("limit "+l.Name, map[string]any{"asked": l.Asked, "until": l.Paused.Until.UTC()})
 }
 
 // longest is since when a job waits whose kind names a limit; zero if that is not known.

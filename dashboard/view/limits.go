@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/words"
@@ -37,12 +38,16 @@ func GatesOf(ctx context.Context, st Store, j *stint.JobInfo) (gates []store.Gat
 // GateInWords says what keeps jobs from starting under a gate: that it is full, and who
 // holds it, or that engines wait for the next start under its rate. It is empty for a gate
 // that lets jobs start.
-func GateInWords(g store.GateInfo) string {
+func GateInWords(g store.GateInfo, now time.Time) string {
 	r, err := stint.ParseLimitRule(g.Rule)
 	name := "the limit " + words.Visible(g.Gate)
 	switch {
 	case err != nil:
 		return ""
+	case g.Paused != nil && (!g.Paused.Trial || now.Before(g.Paused.Until)):
+		return name + ", which is " + PauseInWords(*g.Paused, now)
+	case g.Paused != nil && g.Held > 0:
+		return name + ", of which one job is tried alone, by " + HoldersInWords(g)
 	case r.AtOnce < 0:
 		return name + ", which lets no job start"
 	case g.Full():
@@ -51,6 +56,21 @@ func GateInWords(g store.GateInfo) string {
 		return fmt.Sprintf("%s, under which %d start in %s", name, r.Starts, retry.FormatDuration(r.Per))
 	}
 	return ""
+}
+
+// PauseInWords says how long a pause lasts, who asked for it and why.
+func PauseInWords(p store.Paused, now time.Time) string {
+	said := "paused for " + words.Rough(p.Until.Sub(now))
+	if !p.Until.After(now) {
+		said = "to try one job alone, after a pause"
+	}
+	if p.By != "" {
+		said += " by " + words.Visible(p.By)
+	}
+	if p.Why != "" {
+		said += ": " + words.Visible(p.Why)
+	}
+	return said
 }
 
 // HoldersInWords names the engines that hold permits of a gate.
@@ -69,10 +89,10 @@ func HoldersInWords(g store.GateInfo) string {
 
 // WaitsForGates says for which of its gates a job waits. It is empty if all of them let it
 // start.
-func WaitsForGates(gates []store.GateInfo) string {
+func WaitsForGates(gates []store.GateInfo, now time.Time) string {
 	var all []string
 	for _, g := range gates {
-		if said := GateInWords(g); said != "" {
+		if said := GateInWords(g, now); said != "" {
 			all = append(all, said)
 		}
 	}

@@ -34,15 +34,30 @@ Set gives a limit a rule that counts in place of the one that programs declare, 
 is reset. Jobs that run go on, also if they are more than the limit allows now. A limit
 that no program declares can be set as well.
 
-A rule says how many jobs run at once over all engines (10, or 0 for none), how many
-start in a time (100/1m), or both. Of the starts as many as burst= says may come at once.
-It counts for each key of a limit with keys.
+A rule says how many jobs run at once over all engines (10, 0 for none, or any), how many
+start in a time (100/1m), or both. It counts for each key of a limit with keys; one key
+can have a rule of its own. After a comma may follow:
+  burst=5         so many of the starts may come at once
+  trip=5/30s      after 5 failures in a row the limit is paused for 30 seconds, and then
+                  one job is tried alone
+  trip=50%/30s    the same when half of the last 20 attempts failed
+  weight=3        engines take three jobs of the key where they take one of others
 
 Examples:
   stint limits set smtp 20 --why "the new server"
   stint limits set smtp 10,100/1m,burst=5
+  stint limits set tenant=acme 5,weight=3
   stint limits set smtp 0
   stint limits set smtp any`
+
+const limitsPauseHelp = `pause LIMIT TIME: Start no job of a limit for a time
+
+Pause lets no job of a limit, or of one of its keys, start for a time of up to a day, on
+all engines. Jobs that run go on. A pause that lasts longer already stays.
+
+Examples:
+  stint limits pause smtp 10m --why "their maintenance"
+  stint limits pause tenant=acme 1h`
 
 const limitsResetHelp = `reset LIMIT...: Take back what was set, so that what programs declare counts again
 
@@ -59,12 +74,14 @@ Examples:
   stint keys tenant --most 1000 --json`
 
 func (a *app) limitsCommand() *cobra.Command {
-	return a.noun(page("limits|limit: List and show limits, set and reset them"),
+	return a.noun(page("limits|limit: List and show limits, set, reset, pause and resume them"),
 		lists(a, limitsListHelp, ops.ListLimits, a.listLimits),
 		a.limitsShowCommand(), a.limitsSetCommand(),
 		a.withJSON(eachName(a, page(limitsResetHelp), ops.ResetLimit, limitName, func(_ context.Context, _ *database, _ ops.LimitName, said string, c ops.LimitChanged) error {
 			return a.limitChanged(said, c)
 		})),
+		a.limitsPauseCommand(),
+		eachName(a, page("resume LIMIT...: Start the jobs of paused limits again"), ops.ResumeLimit, limitName, nil),
 	)
 }
 
@@ -76,15 +93,17 @@ func (a *app) listLimits(limits []store.LimitInfo, now time.Time) {
 	})
 }
 
-// originOfRule says where the rule of a limit comes from, if that is not what programs
-// declare.
+// originOfRule says that a limit is paused, or where its rule comes from, if that is not what
+// programs declare.
 func originOfRule(l store.LimitInfo, now time.Time) string {
 	switch {
+	case l.Paused != nil:
+		return view.PauseInWords(*l.Paused, now)
 	case l.Set != "" && l.Declared != "":
 		return "set " + words.Ago(l.SetAt, now) + reasonInWords(l.By, l.Why) + "; declared: " + l.Declared
 	case l.Set != "":
 		return "set " + words.Ago(l.SetAt, now) + reasonInWords(l.By, l.Why)
-	case l.Declared == "":
+	case l.Declared == "" && l.Rule == stint.LimitRule{}.String():
 		return "no rule: it allows all"
 	}
 	return ""
@@ -121,6 +140,9 @@ func (a *app) showLimit(l ops.ShownLimit, now time.Time) {
 	if l.Set != "" {
 		d.add("set", words.Ago(l.SetAt, now)+reasonInWords(l.By, l.Why))
 	}
+	if l.Paused != nil {
+		d.add("paused", view.PauseInWords(*l.Paused, now))
+	}
 	d.add("held", words.Counted(l.Held, "permit")+" by "+words.Counted(l.Engines, "engine"))
 	d.add("asked", words.Count(l.Asked))
 	d.Render()
@@ -131,34 +153,42 @@ func (a *app) showLimit(l ops.ShownLimit, now time.Time) {
 // else its keys.
 func (a *app) listGates(gates []store.GateInfo, l store.LimitInfo, now time.Time) {
 	for _, g := range gates {
-		if g.Key == "" {
+		if g.Gate == l.Name {
 			fmt.Fprintln(a.out)
 			printTable(a, g.Holds, "", row{"engine", "instance", "held", "asked", "since"}, func(h store.GateHolding) row {
 				return row{h.Engine, h.Instance, h.Held, h.Asked, words.Ago(h.Since, now)}
 			})
 		}
 	}
-	if keys := withKeys(gates); len(keys) > 0 {
+	if keys := keysOf(gates, l.Name); len(keys) > 0 {
 		fmt.Fprintln(a.out)
-		a.listKeys(keys)
+		a.listKeys(keys, now)
 		if more := l.Gates - len(gates); more > 0 {
 			a.note("%s more: stint keys %s", words.Counted(more, "key"), shellQuote(l.Name))
 		}
 	}
 }
 
-func withKeys(gates []store.GateInfo) (keys []store.GateInfo) {
+func keysOf(gates []store.GateInfo, limit string) (keys []store.GateInfo) {
 	for _, g := range gates {
-		if g.Key != "" {
+		if g.Gate != limit {
 			keys = append(keys, g)
 		}
 	}
 	return keys
 }
 
-func (a *app) listKeys(gates []store.GateInfo) {
+// gatePause is empty for a gate that is not paused.
+func gatePause(g store.GateInfo, now time.Time) string {
+	if g.Paused == nil {
+		return ""
+	}
+	return view.PauseInWords(*g.Paused, now)
+}
+
+func (a *app) listKeys(gates []store.GateInfo, now time.Time) {
 	printTable(a, gates, "no key is in use", row{"key", "rule", "held", "asked", "engines", ""}, func(g store.GateInfo) row {
-		return row{cmp.Or(g.Key, "-"), g.Rule, g.Held, g.Asked, len(g.Holds), view.HoldersInWords(g)}
+		return row{cmp.Or(g.Key, "-"), g.Rule, g.Held, g.Asked, len(g.Holds), cmp.Or(gatePause(g, now), view.HoldersInWords(g))}
 	})
 }
 
@@ -179,6 +209,21 @@ func (a *app) limitsSetCommand() *cobra.Command {
 	return cmd
 }
 
+func (a *app) limitsPauseCommand() *cobra.Command {
+	var why, by string
+	cmd := a.does(page(limitsPauseHelp), func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		in := ops.PausedLimit{LimitName: limitName(args[0]), Body: ops.LimitPause{For: args[1], Why: ops.Why{Why: why}}}
+		if err := ops.Check(&in); err != nil {
+			return err
+		}
+		return a.on(changing, func(ctx context.Context, db *database, _ []string) error {
+			return doEach(ctx, a, db, ops.PauseLimit, []ops.PausedLimit{in}, nil)
+		})(ctx, cmd, args)
+	})
+	reasonFlags(cmd, &why, &by, "the reason that is kept with the pause", "the person or program that pauses it")
+	return cmd
+}
+
 func (a *app) limitChanged(said string, c ops.LimitChanged) error {
 	if a.json {
 		return a.printJSON(c)
@@ -191,7 +236,7 @@ func (a *app) keysCommand() *cobra.Command {
 	in := new(ops.LimitMost)
 	cmd := a.asks(page(keysHelp), func(ctx context.Context, db *database, _ []string) (any, shower, error) {
 		gates, err := ops.ListKeys.Call(ctx, db, *in)
-		return gates, func(time.Time) { a.listKeys(gates) }, hintName(err)
+		return gates, func(now time.Time) { a.listKeys(gates, now) }, hintName(err)
 	}, namesLimit(in))
 	mostFlag(cmd, &in.Most, 100)
 	return cmd
@@ -232,7 +277,7 @@ func readLimit(e entry) (fileLimit, error) {
 		return fileLimit{}, e.isNot(`a number, or a string: "10,100/1m"`)
 	}
 	l := fileLimit{name: e.name, place: fmt.Sprintf("%s:%d", e.file.path, e.line)}
-	err := stint.CheckLimitName(e.name)
+	err := stint.CheckGate(e.name)
 	if err == nil {
 		l.rule, err = stint.ParseLimitRule(text)
 	}

@@ -134,6 +134,9 @@ func (b *backlog) tellLimits(limits sample.Seen[[]store.LimitInfo], tell func(de
 	}
 	sums := map[string]limitSum{}
 	for _, l := range limits.Value {
+		if l.Name != store.LimitOf(l.Name) {
+			continue // a key: it counts with its limit
+		}
 		label := b.names.of(l.Name)
 		sum := sums[label]
 		if most, bounded := l.Most(); bounded {
