@@ -120,6 +120,7 @@ func (hanging) Delete(ctx context.Context, _ []stint.ID) (map[stint.ID]store.Del
 }
 func (hanging) Pause(ctx context.Context, _, _, _ string) (bool, error) { return hang[bool](ctx) }
 func (hanging) Resume(ctx context.Context, _ string) (bool, error)      { return hang[bool](ctx) }
+func (hanging) ResumeLimit(ctx context.Context, _ string) (bool, error) { return hang[bool](ctx) }
 func (hanging) RemoveSchedule(ctx context.Context, _, _ string) ([]stint.ID, error) {
 	return hang[[]stint.ID](ctx)
 }
@@ -138,7 +139,7 @@ func (hanging) Revoke(ctx context.Context, _, _, _ string) (store.Revocation, bo
 func TestNobodyWaitsForEverForTheDatabase(t *testing.T) {
 	bodies := map[string]string{
 		"jobs-enqueue": `{"jobs":[{"kind":"mail"}],"force":true}`, "jobs-cancel": `{"ids":[1]}`, "jobs-retry": `{"ids":[1]}`, "jobs-delete": `{"filter":{}}`,
-		"limits-set": `{"rule":"10"}`, "schedules-add": `{"recurrence":"@daily","job":{"kind":"mail"},"force":true}`,
+		"limits-set": `{"rule":"10"}`, "limits-pause": `{"for":"10m"}`, "schedules-add": `{"recurrence":"@daily","job":{"kind":"mail"},"force":true}`,
 	}
 	counting := []string{"queues-list", "jobs-count", "analytics-due", "doctor"}
 	for _, deaf := range []bool{false, true} {

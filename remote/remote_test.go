@@ -554,6 +554,20 @@ func TestQueuesSchedulesEnginesAndLeasesAreChanged(t *testing.T) {
 			}
 		}
 	}
+	for _, gate := range []string{"x/y-é?#%", "tenant=a/b"} {
+		if err := server.PauseLimit(ctx, gate, store.Pause{For: 90 * time.Minute, By: "nobody", Why: "why"}); err != nil {
+			t.Errorf("%s: paused: %v", gate, err)
+		}
+		all, err := st.Limits(ctx)
+		if l, _ := ops.FindLimit(all, gate); err != nil || l.Paused == nil || l.Paused.By != "ann" || l.Paused.Why != "why" || time.Until(l.Paused.Until) < time.Hour {
+			t.Errorf("%s: the limits are %+v, %v", gate, all, err)
+		}
+		for _, want := range []bool{true, false} {
+			if was, err := server.ResumeLimit(ctx, gate); was != want || err != nil {
+				t.Errorf("%s: resumed: %v, %v, want %v", gate, was, err, want)
+			}
+		}
+	}
 	if err := server.SetLimit(ctx, "a b", rule, "", ""); !errors.Is(err, stint.ErrInvalid) {
 		t.Errorf("a limit that can be none: %v", err)
 	}
