@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -243,3 +244,29 @@ func run(mux *stint.Mux, kind, args string) {
 func tell(format string, args ...any) error { _, err := fmt.Printf(format+"\n", args...); return err }
 
 func fetch(context.Context, string) error { return nil }
+
+// An API that answers 429 is left alone by all engines for as long as it says.
+func ExampleDefer() {
+	type Call struct{ URL string }
+	mux := stint.NewMux()
+	call := stint.NewKind[Call]("call", stint.Limited("api"))
+	stint.Handle(mux, call, func(ctx context.Context, _ *stint.Job, c Call) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, nil)
+		if err != nil {
+			return stint.NoRetry(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode == http.StatusTooManyRequests {
+			return stint.Defer("api", 30*time.Second)
+		}
+		return nil
+	})
+	// When it fails five times in a row, it is left alone for a minute, and then tried by one job.
+	mux.Limit("api", stint.LimitRule{AtOnce: 10, TripAfter: 5, TripFor: time.Minute})
+	fmt.Println(mux.Limits()["api"])
+	// Output: 10,trip=5/1m
+}
