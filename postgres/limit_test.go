@@ -2,9 +2,13 @@ package postgres
 
 import (
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
@@ -75,6 +79,59 @@ func TestARuleWrittenByHandThatCannotBeReadLetsNothingPassAndHoldsUpNoOtherLimit
 		must(t, err)
 		if holds[0].Permits != want {
 			t.Errorf("of %s it holds %d, want %d", gate, holds[0].Permits, want)
+		}
+	}
+}
+
+func TestSQLSetsResetsPausesAndResumesLimits(t *testing.T) {
+	s := newStore(t)
+	for _, do := range []string{
+		`select stint.set_limit('smtp', '10,100/1m,burst=5,trip=50%/30s', why => 'a new server', by => 'ann')`,
+		`select stint.set_limit('tenant=a by b', '3')`,
+		`select stint.set_limit('tenant=a by b', 'any,weight=3')`,
+		`select stint.pause_limit('tenant', interval '1 hour', by => 'ann', why => 'they asked', trial => true)`,
+	} {
+		exec(t, s, do)
+	}
+	limits, err := s.Limits(t.Context())
+	must(t, err)
+	var got []string
+	for _, l := range limits {
+		paused := store.Paused{}
+		if l.Paused != nil {
+			paused = *l.Paused
+		}
+		got = append(got, fmt.Sprint(l.Name, " ", l.Rule, " ", l.By != "", " ", l.Why, " ", paused.By, " ", paused.Trial, " ", time.Until(paused.Until) > 59*time.Minute))
+	}
+	want := []string{"smtp 10,100/1m,burst=5,trip=50%/30s true a new server  false false", "tenant any false  ann true true", "tenant=a by b any,weight=3 true   false false"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, c := range []struct {
+		ask  string
+		want string
+	}{
+		{`select stint.pause_limit('tenant', interval '1 minute') > now() + interval '59 minutes'`, "true"}, // the longer one stays
+		{`select stint.pause_limit('tenant', interval '2 hours') > now() + interval '119 minutes'`, "true"},
+		{`select stint.resume_limit('tenant')`, "true"},
+		{`select stint.resume_limit('tenant')`, "false"},
+		{`select stint.reset_limit('smtp')`, "true"},
+		{`select stint.reset_limit('smtp')`, "false"},
+		{`select stint.reset_limit('nobody')`, "false"},
+	} {
+		if got := value[bool](t, s.pool, c.ask); fmt.Sprint(got) != c.want {
+			t.Errorf("%s: %v, want %s", c.ask, got, c.want)
+		}
+	}
+	for _, bad := range []string{
+		`stint.set_limit('', '1')`, `stint.set_limit(null, '1')`, `stint.set_limit('a b', '1')`, `stint.set_limit('a=', '1')`, `stint.set_limit('=a', '1')`,
+		`stint.set_limit(repeat('l', 101), '1')`, `stint.set_limit('a', null)`, `stint.set_limit('a', '')`, `stint.set_limit('a', 'many')`, `stint.set_limit('a', '1,')`,
+		`stint.pause_limit('a b', '1 s')`, `stint.pause_limit('a', null)`, `stint.pause_limit('a', '0 s')`, `stint.pause_limit('a', '-1 s')`, `stint.pause_limit('a', '25 h')`,
+		`stint.pause_limit('a=' || repeat('k', 256), '1 s')`,
+	} {
+		_, err := s.pool.Exec(t.Context(), s.sql.in(`select `+bad))
+		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "22023" {
+			t.Errorf("%s gives %v", bad, err)
 		}
 	}
 }

@@ -306,7 +306,7 @@ set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $$
 begin
   perform stint.check_gate(split_part(set_limit.name, '=', 1), substr(set_limit.name, nullif(strpos(set_limit.name, '='), 0) + 1));
-  if set_limit.rule !~ '^(any|[0-9]{1,7}|([0-9]{1,7},)?[0-9]{1,7}/[0-9][0-9a-z.]*)(,[a-z-]+(=[0-9]{1,7}(%?/[0-9][0-9a-z.]*)?)?)*$' then
+  if set_limit.rule is null or set_limit.rule !~ '^(any|[0-9]{1,7}|([0-9]{1,7},)?[0-9]{1,7}/[0-9][0-9a-z.]*)(,[a-z-]+(=[0-9]{1,7}(%?/[0-9][0-9a-z.]*)?)?)*$' then
     raise exception 'stint.set_limit: % is not such as 10, 100/1m, 10,100/1m,burst=5, any,trip=5/30s, or any', quote_nullable(set_limit.rule) using errcode = '22023';
   end if;
   insert into stint.limits as l (name, fixed, set_at, set_by, set_why)
