@@ -124,9 +124,9 @@ func (p *permits) sift(list []target) (open, blocked []target) {
 	return open, blocked
 }
 
-// maxShares is among how many lanes the room of a claim is shared at most: more than that many are not
-// claimed from in one call.
-const maxShares = 64
+// minShares is among how many lanes with limits the room of a claim is shared, or among the slots of the
+// pool if these are more: what is shared among more keys costs more claims, and keeps no slot busier.
+const minShares = 8
 
 // shareLocked has lanes with limits share the room, so that no key waits for all that there is of
 // another one.
@@ -134,9 +134,7 @@ func (p *permits) shareLocked(open []target) {
 	lanes, now := 0, time.Now()
 	for _, t := range open {
 		if t.Limits != "" {
-			if lanes++; lanes == maxShares {
-				break
-			}
+			lanes++
 		}
 	}
 	if lanes < 2 {
@@ -150,7 +148,7 @@ func (p *permits) shareLocked(open []target) {
 		}
 		pool := p.s.pools.of(t.Queue)
 		if share[pool] == 0 {
-			share[pool] = max(1, p.s.pools.room(t.Lane, now)/min(lanes, maxShares))
+			share[pool] = max(1, p.s.pools.room(t.Lane, now)/min(lanes, max(minShares, len(pool.slots))))
 		}
 		t.most = min(t.most, share[pool]*p.ofLocked(t).weight())
 	}

@@ -7,7 +7,7 @@
 -- rights, for roles that read the view of jobs and no claims.
 create function stint.frontiers()
 returns table (lane bigint, n bigint, xid xid8, pos bigint, pending_xid xid8[], pending_pos bigint[])
-language plpgsql stable rows 20 security definer
+language plpgsql stable rows 1000 security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off
 as $$
 declare
