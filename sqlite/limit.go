@@ -69,9 +69,8 @@ const (
 	  where u.value ->> '$.held' > 0 or u.value ->> '$.since' > ?2)
 	limit ?3`
 	// A trial that nobody ended for a day is over.
-	pauseOverSQL    = `until <= ?1 and (not trial or until <= ?1 - 86400000000)`
-	pastPausesSQL   = `select 1 from stint_limit_pauses where ` + pauseOverSQL
-	forgetPausesSQL = `delete from stint_limit_pauses where ` + pauseOverSQL
+	pastPausesSQL   = `select gate from stint_limit_pauses where until <= ?1 and (not trial or until <= ?1 - 86400000000)`
+	forgetPausesSQL = `delete from stint_limit_pauses where gate in (` + pastPausesSQL + `)`
 
 	tidySQL = `delete from stint_permits where gate in (` + idleSQL + `)`
 
