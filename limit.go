@@ -63,6 +63,15 @@ type LimitRule struct {
 
 	// Burst is how many of the starts may come at once after a pause, between 1 and Starts. Zero means 1.
 	Burst int
+
+	// InOrder has the jobs start in the order in which they became ready, one after the other, which takes
+	// an AtOnce of 1. A job that comes again (it is retried or snoozed, or its engine was lost or gave it
+	// back) goes before all that have not begun, and holds them up until it has ended.
+	InOrder bool
+
+	// Halt has none start after a job of an order failed for good, until a person retries that job
+	// ("stint jobs retry") or lets the others go on without it ("stint limits unblock").
+	Halt bool
 }
 
 // String is the text that [ParseLimitRule] reads: "10,100/1m,burst=5"; "any" for the zero value.
@@ -80,17 +89,28 @@ func (r LimitRule) String() string {
 			parts = append(parts, "burst="+strconv.Itoa(r.Burst))
 		}
 	}
+	if r.InOrder {
+		parts = append(parts, inOrder)
+	}
+	if r.Halt {
+		parts = append(parts, halt)
+	}
 	if parts == nil {
 		return anyNumber
 	}
 	return strings.Join(parts, ",")
 }
 
-// anyNumber is the text of a rule that allows all.
-const anyNumber = "any"
+// anyNumber is the text of a rule that allows all; the others are parts of rules.
+const (
+	anyNumber = "any"
+	inOrder   = "in-order"
+	halt      = "halt"
+)
 
 // ParseLimitRule reads how many jobs may run at once (10, or 0 for none), how many may start in a time
 // (100/1m), or both after a comma, and of the latter the burst: 10,100/1m,burst=5. "any" allows all.
+// 1,in-order and 1,in-order,halt keep an order.
 // Errors are [InvalidError]s.
 func ParseLimitRule(text string) (r LimitRule, err error) {
 	if text == anyNumber {
@@ -101,6 +121,14 @@ func ParseLimitRule(text string) (r LimitRule, err error) {
 		burst, isBurst := strings.CutPrefix(part, "burst=")
 		var number int
 		switch {
+		case part == inOrder && i > 0 && !r.InOrder:
+			r.InOrder = true
+			continue
+		case part == halt && r.InOrder && !r.Halt:
+			r.Halt = true
+			continue
+		case r.InOrder:
+			err = strconv.ErrSyntax
 		case isBurst && r.Starts > 0 && r.Burst == 0:
 			number, err = strconv.Atoi(burst)
 			r.Burst = number
@@ -119,7 +147,7 @@ func ParseLimitRule(text string) (r LimitRule, err error) {
 			err = strconv.ErrSyntax
 		}
 		if err != nil || number < 0 || number == 0 && (rate || isBurst) {
-			return LimitRule{}, valid.Invalid("limit", "%q is not such as 10, 100/1m, 10,100/1m,burst=5, or any", text)
+			return LimitRule{}, valid.Invalid("limit", "%q is not such as 10, 100/1m, 10,100/1m,burst=5, 1,in-order, or any", text)
 		}
 	}
 	return r, r.Check()
@@ -132,6 +160,10 @@ func (r LimitRule) Check() error {
 		return valid.Invalid("limit", "%d at once is not between 0 and %d", r.AtOnce, maxAtOnce)
 	case r.Starts < 0 || r.Starts > maxAtOnce:
 		return valid.Invalid("limit", "%d starts are not between 1 and %d", r.Starts, maxAtOnce)
+	case r.InOrder && r.AtOnce != 1 && r.AtOnce != -1:
+		return valid.Invalid("limit", "an order takes a limit of 1 at once")
+	case r.Halt && !r.InOrder:
+		return valid.Invalid("limit", "only a limit that is in order halts")
 	case r.Starts == 0 && (r.Per != 0 || r.Burst != 0):
 		return valid.Invalid("limit", "a time or a burst without a number of starts")
 	case r.Starts == 0:

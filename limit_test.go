@@ -19,6 +19,10 @@ func TestLimitRulesSurviveTheirTexts(t *testing.T) {
 		"100/1m,burst=5":     {Starts: 100, Per: time.Minute, Burst: 5},
 		"10,100/1m":          {AtOnce: 10, Starts: 100, Per: time.Minute},
 		"10,100/1m,burst=20": {AtOnce: 10, Starts: 100, Per: time.Minute, Burst: 20},
+		"1,in-order":         {AtOnce: 1, InOrder: true},
+		"0,in-order,halt":    {AtOnce: -1, InOrder: true, Halt: true},
+
+		"1,100/1m,burst=5,in-order,halt": {AtOnce: 1, Starts: 100, Per: time.Minute, Burst: 5, InOrder: true, Halt: true},
 	} {
 		got, err := stint.ParseLimitRule(text)
 		if err != nil || got != want || got.String() != text {
@@ -30,7 +34,8 @@ func TestLimitRulesSurviveTheirTexts(t *testing.T) {
 func TestBadLimitRulesAreRefused(t *testing.T) {
 	for _, text := range []string{
 		"", "ten", "-1", "1.5", "10,10", "10/0s", "0/1m", "10/1m,20/1m", "burst=3", "10,burst=3", "10/1m,burst=0", "10/1m,burst=11",
-		"10/1m,burst=2,burst=2", "1000001", "10/1us", "10/60d", "200000/1s", "10 at once", "10/1m,any", "any,10", "9999999999999999999",
+		"10/1m,burst=2,burst=2", "1000001", "10/1us", "10/60d", "200000/1s", "10 at once", "10/1m,any", "any,10", "2,in-order", "in-order", "10/1m,in-order", "1,halt", "1,halt,in-order", "1,in-order,in-order",
+		"1,in-order,halt,halt", "1,in-order,10/1m", "any,in-order", "9999999999999999999",
 	} {
 		if r, err := stint.ParseLimitRule(text); !errors.Is(err, stint.ErrInvalid) {
 			t.Errorf("%q: %+v, %v", text, r, err)

@@ -26,6 +26,8 @@ type permits struct {
 	gates      map[string]*gate
 	sets       map[string]*gateSet // by their text
 	doubts     int                 // gates of which the outcome of the last call is unknown
+	calls      int64               // how many have begun
+	claims     map[int64]*gateSet  // of which the outcome is unknown, by serial number
 	askedAgain time.Time
 	passedOn   time.Time
 	closed     bool // no more tasks go to their pools
@@ -33,7 +35,7 @@ type permits struct {
 
 func (s *session) newPermits() *permits {
 	l, _ := s.store.(store.Limiter)
-	return &permits{s: s, limiter: l, calling: make(chan struct{}, 1), news: newWakeup(), gates: map[string]*gate{}, sets: map[string]*gateSet{}}
+	return &permits{s: s, limiter: l, calling: make(chan struct{}, 1), news: newWakeup(), gates: map[string]*gate{}, sets: map[string]*gateSet{}, claims: map[int64]*gateSet{}}
 }
 
 // setLocked returns the set of a text.
@@ -103,7 +105,7 @@ func (p *permits) sift(list []target) (open, blocked []target) {
 			break
 		}
 		if t.Limits != "" {
-			t.most = p.ofLocked(t).plan()
+			t.most = p.ofLocked(t).plan(t)
 		}
 		if t.Limits == "" || t.most > 0 {
 			open = append(open, *t)
@@ -190,6 +192,7 @@ func (p *permits) wait(t *task) {
 	defer p.mu.Unlock()
 	set := p.setLocked(t.entry.Limits)
 	t.gates, t.claimed = set, time.Now()
+	t.again = t.claim.ref.Lane != store.LimitedLane(t.entry.Queue, t.entry.Priority, store.PartNormal, "", t.entry.Limits).ID
 	set.waiting = append(set.waiting, t)
 	for _, g := range set.gates {
 		if g.waiting++; len(set.waiting) == 1 {
@@ -216,7 +219,7 @@ func (p *permits) admitLocked(set *gateSet) {
 	}
 }
 
-// ended gives the permits of a task to those that wait.
+// ended gives the permits of a task to those that wait, unless they keep an order: see recorded.
 func (p *permits) ended(t *task) {
 	set := t.gates
 	if set == nil || !t.permitted {
@@ -224,15 +227,21 @@ func (p *permits) ended(t *task) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !t.done.Started.IsZero() {
+		set.learn(max(t.done.Ended.Sub(t.done.Started), time.Microsecond))
+	}
+	if !set.inOrder() {
+		p.releaseLocked(t)
+	}
+}
+
+func (p *permits) releaseLocked(t *task) {
 	t.permitted = false
-	now, asked := time.Now(), false
+	set, now, asked := t.gates, time.Now(), false
 	for _, g := range set.gates {
 		g.used--
 		g.lastUsed = now
 		asked = asked || g.asked > 0 || g.over > 0
-	}
-	if !t.done.Started.IsZero() {
-		set.learn(max(t.done.Ended.Sub(t.done.Started), time.Microsecond))
 	}
 	p.admitLocked(set)
 	for _, g := range set.gates {
@@ -272,6 +281,9 @@ func (p *permits) takeWaiting(of *pool, longerThan time.Duration, stop bool) (ta
 		late := set.removeLocked(func(t *task) bool { return t.pool == of && now.Sub(t.claimed) >= longerThan })
 		if len(late) > 0 {
 			set.took = max(set.took, longerThan) // longer than was believed
+		}
+		for _, t := range late {
+			set.occupyLocked(t)
 		}
 		tasks = append(tasks, late...)
 	}

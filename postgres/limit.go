@@ -22,7 +22,7 @@ var _ store.Limiter = (*Store)(nil)
 // gatesSQL answers with one row at least, so that it tells whether the engine is in the roster.
 const gatesSQL = `
 select clock_timestamp(), exists (select from stint.engines where token = $1),
-       g.gate, g.n, g.made, g.next_start, g.rule, g.engines, g.held, g.asked, g.since
+       g.gate, g.n, g.made, g.next_start, g.rule, g.engines, g.held, g.asked, g.since, g.again, g.failed
 from (select 1) one left join stint.gates($2) g on true`
 
 const putPermitsSQL = `select stint.put_permits($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
@@ -78,14 +78,17 @@ func (s *Store) gates(ctx context.Context, engine store.EngineID, names []string
 			held, asked []int
 			since       []*time.Time
 			state       store.GateState
+			again       *stint.ID
+			failed      *stint.ID
 		)
-		if err = row.Scan(&clock, &found, &gate, &n, &at, &next, &rule, &engines, &held, &asked, &since); err != nil || gate == nil {
+		if err = row.Scan(&clock, &found, &gate, &n, &at, &next, &rule, &engines, &held, &asked, &since, &again, &failed); err != nil || gate == nil {
 			return none, err
 		}
 		if now.IsZero() {
 			now = clock
 		}
 		state.Gate, state.N, state.Next = *gate, deref(n), deref(next)
+		state.GateOrder = store.GateOrder{Again: deref(again), Failed: deref(failed)}
 		if at != nil {
 			made[*gate] = *at
 		}
@@ -229,20 +232,30 @@ func (s *Store) Limits(ctx context.Context) ([]store.LimitInfo, error) {
 	})
 }
 
-// gatesOfSQL reads the gate that has the limit's name, and those of its keys: ">" comes after "=".
+// gatesOfSQL reads the gate that has the limit's name, and those of its keys: ">" comes after "=". What
+// holds up their jobs counts under a rule that keeps an order.
 const gatesOfSQL = `
-select gate, coalesce((select coalesce(l.fixed, l.declared) from stint.limits l where l.name = split_part($1, '=', 1)), 'any'), sum(held), sum(asked), json_agg(json_build_object(
-         'engine', engine::text, 'instance', instance, 'held', held, 'asked', asked, 'since', since) order by i)
-from (select * from stint.permits_held($1, $1 || chr(1)) union all select * from stint.permits_held($1 || '=', $1 || '>')) h
-group by gate order by sum(asked) desc, sum(held) desc, gate limit $2`
+select gate, coalesce(r.rule, 'any'), coalesce(h.held, 0), coalesce(h.asked, 0), coalesce(h.holds, '[]'), o.again, o.failed
+from (
+  select gate, sum(held) as held, sum(asked) as asked, json_agg(json_build_object(
+         'engine', engine::text, 'instance', instance, 'held', held, 'asked', asked, 'since', since) order by i) as holds
+  from (select * from stint.permits_held($1, $1 || chr(1)) union all select * from stint.permits_held($1 || '=', $1 || '>')) p
+  group by gate) h
+full join (
+  select * from (select * from stint.order_of($1, $1) union all select * from stint.order_of($1 || '=', $1 || '>')) a
+  where (select coalesce(l.fixed, l.declared) like '%,in-order%' from stint.limits l where l.name = split_part($1, '=', 1))) o using (gate)
+cross join lateral (select (select coalesce(l.fixed, l.declared) from stint.limits l where l.name = split_part($1, '=', 1)) as rule) r
+order by 4 desc, 3 desc, gate collate "C" limit $2`
 
 // Gates implements [store.Limiter].
 func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) {
 	return collect(ctx, s.pool, fmt.Sprintf("list the gates of the limit %q", limit), s.sql.in(gatesOfSQL), []any{limit, max(0, most)}, func(row pgx.CollectableRow) (g store.GateInfo, err error) {
 		var holds []byte
-		if err = row.Scan(&g.Gate, &g.Rule, &g.Held, &g.Asked, &holds); err != nil {
+		var again, failed *stint.ID
+		if err = row.Scan(&g.Gate, &g.Rule, &g.Held, &g.Asked, &holds, &again, &failed); err != nil {
 			return g, err
 		}
+		g.GateOrder = store.GateOrder{Again: deref(again), Failed: deref(failed)}
 		_, g.Key, _ = strings.Cut(g.Gate, "=")
 		err = json.Unmarshal(holds, &g.Holds)
 		for i := range g.Holds {
@@ -250,6 +263,25 @@ func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.Gate
 		}
 		return g, err
 	})
+}
+
+// unblockSQL wakes engines also if there was nothing to do.
+const unblockSQL = `
+with gone as (delete from stint.reruns where gate = $1::text and failed returning job)
+select job, pg_notify('stint', 'permits 0 ' || $1::text) from (select job from gone union all select null) g order by job`
+
+// Unblock implements [store.Limiter].
+func (s *Store) Unblock(ctx context.Context, gate string) (failed []stint.ID, err error) {
+	defer wrap(&err, "unblock %q", gate)
+	err = runCommitted(ctx, s.pool, []statement{{s.sql.in(unblockSQL), []any{gate}}}, func(scan func(...any) error) error {
+		var job *stint.ID
+		err := scan(&job, nil)
+		if job != nil {
+			failed = append(failed, *job)
+		}
+		return err
+	})
+	return failed, err
 }
 
 // tidyPermits is how many rows one call of [Store.TidyPermits] forgets of each sort.

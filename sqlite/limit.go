@@ -122,13 +122,24 @@ func (c *conn) gate(gate string, roster map[store.EngineID]string) (store.GateSt
 	if err != nil {
 		return state, err
 	}
-	rule, err := oneRow(c, firstText[string], ruleSQL, store.LimitOf(gate))
-	if err == nil && rule != "" {
-		if state.Rule, err = stint.ParseLimitRule(rule); err != nil {
-			state.Rule, err = stint.LimitRule{AtOnce: -1}, nil // written by hand: it must not hold up other limits
-		}
+	if err == nil {
+		state.Rule, err = c.rule(gate)
+	}
+	if err == nil && state.Rule.InOrder {
+		state.GateOrder, err = c.orderOf(gate)
 	}
 	return state, err
+}
+
+// rule reads the rule of a gate that counts.
+func (c *conn) rule(gate string) (rule stint.LimitRule, err error) {
+	text, err := oneRow(c, firstText[string], ruleSQL, store.LimitOf(gate))
+	if err == nil && text != "" {
+		if rule, err = stint.ParseLimitRule(text); err != nil {
+			rule, err = stint.LimitRule{AtOnce: -1}, nil // written by hand: it must not hold up other limits
+		}
+	}
+	return rule, err
 }
 
 // gateUse is a [store.GateUse] as it is stored.
@@ -290,6 +301,9 @@ func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.Gate
 			g.Rule = cmp.Or(rule, stint.LimitRule{}.String())
 			gates = append(gates, g)
 		})
+		if err == nil {
+			gates, err = c.withOrder(gates, limit, rule)
+		}
 		slices.SortFunc(gates, func(a, b store.GateInfo) int {
 			return cmp.Or(cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.Held, a.Held), strings.Compare(a.Gate, b.Gate))
 		})
@@ -333,13 +347,22 @@ func (s *Store) TidyPermits(ctx context.Context) (int, error) {
 		now := time.Now()
 		return []any{micro(now), micro(now.Add(-askedLately)), most}
 	}
-	some, err := reading(ctx, s, "look for permits to forget", func(c *conn) (bool, error) { return c.found(idleSQL, idle(1)...) })
+	some, err := reading(ctx, s, "look for permits to forget", func(c *conn) (bool, error) {
+		if some, err := c.found(idleSQL, idle(1)...); some || err != nil {
+			return some, err
+		}
+		return c.found(noRerunSQL, 1)
+	})
 	if err != nil || !some {
 		return 0, err
 	}
 	n, err := writing(ctx, s, "forget permits", func(c *conn) (int64, bool, error) {
 		n, err := c.exec(tidySQL, idle(mostTidied)...)
-		return n, false, err
+		if err != nil {
+			return 0, false, err
+		}
+		ended, err := c.exec(tidyOrderSQL, mostTidied)
+		return n + ended, false, err
 	})
 	return int(n), err
 }

@@ -46,6 +46,10 @@ type Limiter interface {
 	// asked for first, up to a number. Instead of a limit a gate can be named: tenant=acme.
 	Gates(ctx context.Context, limit string, most int) ([]GateInfo, error)
 
+	// Unblock lets the jobs of a gate go on that is halted, and wakes the engines. It returns the
+	// failed jobs that they waited for.
+	Unblock(ctx context.Context, gate string) ([]stint.ID, error)
+
 	// TidyPermits forgets what is known of gates that nobody uses, and reports how many rows that
 	// were.
 	TidyPermits(ctx context.Context) (int, error)
@@ -74,6 +78,7 @@ type Taking struct {
 	Gates []TakingGate // sorted by name
 	Want  int          // jobs; 1 or more
 	Try   bool         // if there are none, do not count as waiting
+	Again bool         // the jobs come again: they go first where there is an order (see [GateOrder])
 }
 
 // TakingGate is a gate with what the engine has unused of it: that is not asked for again.
@@ -91,6 +96,7 @@ type Hold struct {
 	Over    int // how many more permits are held than there are, since the rule was changed
 	Fair    int // how many each engine gets if those who hold or wait for some get the same
 	Rule    stint.LimitRule
+	Blocked bool // jobs that come again hold up the others: it may be used for the former only
 	Busy    bool // another call changed the gate at the same time, and this one did not: ask again
 
 	// Starts are the times, by the store's clock, at which a job may start under the rule's rate: one
@@ -127,6 +133,8 @@ type GateInfo struct {
 	Held  int64         `json:"held"`
 	Asked int64         `json:"asked"`
 	Holds []GateHolding `json:"holds"`
+
+	GateOrder
 }
 
 // GateHolding is what one engine holds of a gate, and asks for.

@@ -16,6 +16,7 @@ type GateState struct {
 	Rule stint.LimitRule
 	Next time.Time // the theoretical arrival time of the next start under the rule's rate
 	Used []GateUse // in the order in which they asked
+	GateOrder
 }
 
 // GateRef names a state of a gate.
@@ -127,7 +128,7 @@ func take(t Taking, gates map[string]*gate) {
 	n := t.Want
 	for _, have := range t.Gates {
 		g := gates[have.Gate]
-		n = min(n, have.Permits+max(0, g.room()))
+		n = min(n, g.allows(t, have.Permits))
 		if g.Rule.Starts > 0 {
 			n = min(n, have.Starts+g.startsLeft(t.Want-have.Starts))
 		}
@@ -140,7 +141,7 @@ func take(t Taking, gates map[string]*gate) {
 		if g.Rule.Starts > 0 {
 			g.buy(n - have.Starts)
 		}
-		if lacks := t.Want - max(n, have.Permits); lacks > 0 && !t.Try && g.room() <= 0 {
+		if lacks := t.Want - max(n, have.Permits); lacks > 0 && !t.Try && g.lacks(t) {
 			g.asked += lacks
 		}
 	}
@@ -264,7 +265,7 @@ func (g *gate) buy(n int) {
 }
 
 func (g *gate) hold() Hold {
-	h := Hold{GateRef: GateRef{g.Gate, g.N}, Permits: g.held, Rule: g.Rule, Starts: g.starts}
+	h := Hold{GateRef: GateRef{g.Gate, g.N}, Permits: g.held, Rule: g.Rule, Blocked: g.Blocked(), Starts: g.starts}
 	if g.changed() {
 		h.N++
 	}

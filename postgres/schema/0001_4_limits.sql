@@ -29,6 +29,43 @@ create table stint.permits (
   check (cardinality(engines) = cardinality(held) and cardinality(engines) = cardinality(asked) and cardinality(engines) = cardinality(since))
 );
 
+-- Which jobs come again under limits whose rules say in-order: they go before all of the
+-- gate that have not begun. Rows of jobs that have ended count no more, unless the job
+-- failed under a rule that says halt.
+create table stint.reruns (
+  gate   text    collate "C" not null, -- its name
+  job    bigint  not null, -- the job's id
+  failed boolean not null, -- for good, and nobody has retried it
+  primary key (gate, job)
+);
+-- for what becomes ready after a wait
+create index reruns_job on stint.reruns (job);
+
+-- The part of the lane where a job goes that waited.
+create function stint.part_of(p_job bigint, p_limits text) returns text language sql stable
+set search_path = pg_catalog, pg_temp
+as $$ select case when p_limits is not null and exists (select from stint.reruns r where r.job = p_job) then 'front' else 'normal' end $$;
+
+-- Whether a job has neither ended nor been deleted.
+create function stint.is_open(p_job bigint) returns boolean language sql stable
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+  select exists (select from stint.entries e where e.pos = p_job and e.job is null)
+     and not exists (select from stint.executions x where x.pos = p_job and x.job is null and x.final)
+     and not exists (select from stint.executions x where x.job = p_job and x.final)
+$$;
+
+-- What holds up the jobs of gates that keep an order: a job that comes again, and one
+-- that failed and that nobody retried. No row for a gate that nothing holds up.
+create function stint.order_of(p_from text, p_upto text) returns table (gate text, again bigint, failed bigint) language sql stable
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+  select r.gate, min(r.job) filter (where not r.failed), min(r.job) filter (where r.failed)
+  from stint.reruns r
+  where r.gate >= p_from collate "C" and r.gate <= p_upto collate "C" and (r.failed or stint.is_open(r.job))
+  group by r.gate
+$$;
+
 -- What a JSON pointer selects, null for nothing. It chooses an element of an array by its
 -- number only, as that is written.
 create function stint.pointed(p_of jsonb, p_pointer text) returns jsonb language plpgsql immutable
@@ -111,15 +148,18 @@ $$;
 -- null for any.
 create function stint.gates(p_gates text[])
 returns table (gate text, n bigint, made timestamptz, next_start timestamptz, rule text,
-  engines bigint[], held integer[], asked integer[], since timestamptz[])
+  engines bigint[], held integer[], asked integer[], since timestamptz[], again bigint, failed bigint)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 begin
   return query
-    select g.gate, p.n, p.made, p.next_start, (select coalesce(l.fixed, l.declared) from stint.limits l where l.name = split_part(g.gate, '=', 1)),
-           u.engines, u.held, u.asked, u.since
+    select g.gate, p.n, p.made, p.next_start, a.rule, u.engines, u.held, u.asked, u.since, o.again, o.failed
     from unnest(p_gates) with ordinality as g(gate, i)
+    left join lateral (
+      select coalesce(l.fixed, l.declared) as rule from stint.limits l where l.name = split_part(g.gate, '=', 1)) a on true
+    left join lateral (
+      select h.again, h.failed from stint.order_of(g.gate, g.gate) h where a.rule like '%,in-order%') o on true
     left join lateral (
       select * from stint.permits l where l.gate = g.gate
       order by l.gate desc, l.n desc limit 1) p on true -- both columns: the planner must walk the primary key
@@ -213,6 +253,7 @@ create function stint.tidy_permits(p_limit integer) returns integer language plp
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  forgotten   integer;
   old_gates   text[];
   old_n       bigint[];
   old_made    timestamptz[];
@@ -240,8 +281,12 @@ begin
         where k.held > 0 or k.since > clock_timestamp() - interval '1 minute')
     limit p_limit) o;
   delete from stint.limits l where l.declared is null and l.fixed is null;
+  delete from stint.reruns r
+    where not r.failed and (r.gate, r.job) in (
+      select d.gate, d.job from stint.reruns d where not d.failed and not stint.is_open(d.job) limit p_limit);
+  get diagnostics forgotten = row_count;
   if not pg_try_advisory_xact_lock('stint.permits'::regclass::oid::integer, 1) then
-    return 0;
+    return forgotten;
   end if;
   -- Told by made as well: a gate may have been forgotten, and have begun again, meanwhile.
   delete from stint.permits p using unnest(old_gates, old_n, old_made) as o(gate, n, made) where (p.gate, p.n, p.made) = (o.gate, o.n, o.made);
@@ -250,6 +295,6 @@ begin
     where p.gate = o.gate
       and (o.n, o.made) = (select l.n, l.made from stint.permits l where l.gate = o.gate order by l.gate desc, l.n desc limit 1);
   get diagnostics idle = row_count;
-  return superseded + idle;
+  return forgotten + superseded + idle;
 end
 $$;
