@@ -1,0 +1,181 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/store"
+	"github.com/stint-go/stint/storetest"
+)
+
+// course is what handlers saw of the jobs of each key, in the order in which it was.
+type course struct {
+	mu    sync.Mutex
+	steps map[string][]string
+	open  map[string]int // the job of a key that began and has not ended, and one more
+	last  map[string]int // the job of a key that began last for the first time, and one more
+	tries map[string]int
+	ended map[string]bool
+	wrong []string
+}
+
+func newCourse() *course {
+	return &course{steps: map[string][]string{}, open: map[string]int{}, last: map[string]int{}, tries: map[string]int{}, ended: map[string]bool{}}
+}
+
+// begin notes a start, and returns how many there were before of this job, and in which of
+// its lives the process is; -1 if it is dead.
+func (c *course) begin(m *mortal, key string, n int) (before, life int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.dead {
+		return 0, -1
+	}
+	c.steps[key] = append(c.steps[key], fmt.Sprintf("%d begins", n))
+	if open := c.open[key]; open != 0 && open != n+1 {
+		c.wrong = append(c.wrong, fmt.Sprintf("%s: job %d begins while %d has not ended", key, n, open-1))
+	}
+	job := fmt.Sprint(key, "/", n)
+	if before = c.tries[job]; before == 0 && c.last[key] != n {
+		c.wrong = append(c.wrong, fmt.Sprintf("%s: job %d begins after job %d", key, n, c.last[key]-1))
+	}
+	c.tries[job]++
+	c.open[key] = n + 1
+	c.last[key] = max(c.last[key], n+1)
+	return before, m.lives
+}
+
+// end notes how an attempt ended, and reports whether the process lives.
+func (c *course) end(m *mortal, life int, key string, n int, final bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.dead || m.lives != life {
+		return false
+	}
+	c.steps[key] = append(c.steps[key], fmt.Sprintf("%d ends %v", n, final))
+	if final {
+		c.open[key] = 0
+		c.ended[fmt.Sprint(key, "/", n)] = true
+	}
+	return true
+}
+
+func (c *course) all() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.ended)
+}
+
+func (c *course) check(t *testing.T) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, w := range c.wrong {
+		if i < 5 {
+			t.Error(w)
+		}
+	}
+}
+
+// mortal is a process: when it is dead its handlers do nothing more, also when it lives again.
+type mortal struct {
+	dead  bool // guarded by course.mu
+	lives int
+}
+
+// mux runs jobs that fail, snooze and fail for good now and then.
+func (c *course) mux(m *mortal, rule stint.LimitRule, rnd func(n int) int) *stint.Mux {
+	mux := stint.NewMux()
+	stint.Handle(mux, stint.NewKind[numbered]("k"), func(ctx context.Context, _ *stint.Job, a numbered) error {
+		tries, life := c.begin(m, a.Key, a.N)
+		if life >= 0 {
+			time.Sleep(time.Duration(rnd(3)) * time.Millisecond)
+		}
+		err := error(nil)
+		luck := rnd(20)
+		if luck == 2 {
+			err = stint.NoRetry(errors.New("never"))
+		} else if luck < 2 && tries < 5 {
+			err = []error{errors.New("not yet"), stint.Snooze(5 * time.Millisecond)}[luck]
+		} else {
+			luck = 2
+		}
+		if !c.end(m, life, a.Key, a.N, luck == 2) {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return err
+	})
+	mux.Limit("key", rule)
+	return mux
+}
+
+func TestAnOrderIsKeptWhateverHappens(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		seed := storetest.NewSeed(t).Rand("jobs")
+		var mu sync.Mutex
+		rnd := func(n int) int {
+			mu.Lock()
+			defer mu.Unlock()
+			return seed.IntN(n)
+		}
+		c, rule := newCourse(), stint.LimitRule{AtOnce: 1, InOrder: true}
+		config := func(i int) engine.Config {
+			return engine.Config{Instance: fmt.Sprint("e", i), Slots: 8, TimeToLive: 3 * time.Second, PollFrom: 5 * time.Millisecond, PollTo: 50 * time.Millisecond}
+		}
+		var keys []string
+		for i := range 50 {
+			keys = append(keys, fmt.Sprintf("key %d", i))
+		}
+		opts := []stint.Option{stint.LimitedBy("key", "/key"), stint.Retry(retry.Fixed(20, 10*time.Millisecond)), stint.MaxLosses(20)}
+		enqueueNumbered(t, s, 40, keys, opts...)
+		const jobs = 50 * 40
+		victim, stops := &mortal{}, []func() error{}
+		for i := range 5 {
+			m := &mortal{}
+			if i == 0 {
+				m = victim
+			}
+			stops = append(stops, start(t, s, c.mux(m, rule, rnd), config(i)))
+		}
+		await(t, "a quarter", time.Minute, func() bool { return c.all() > jobs/4 })
+		if err := stops[1](); err != nil {
+			t.Error(err)
+		}
+		start(t, s, c.mux(&mortal{}, rule, rnd), config(6))
+		await(t, "half", time.Minute, func() bool { return c.all() > jobs/2 })
+		c.mu.Lock()
+		victim.dead = true
+		c.mu.Unlock()
+		token := func() (token store.EngineID) {
+			roster, err := s.Engines(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range roster {
+				if e.Instance == "e0" {
+					token = e.Token
+				}
+			}
+			return token
+		}
+		before := token()
+		kill(t, s, before)
+		await(t, "it joins again", time.Minute, func() bool { now := token(); return now != 0 && now != before })
+		c.mu.Lock()
+		victim.dead, victim.lives = false, 1
+		c.mu.Unlock()
+		await(t, "all", 2*time.Minute, func() bool { return c.all() >= jobs })
+		c.check(t)
+		if c.all() != jobs {
+			t.Errorf("%d jobs ended, want %d", c.all(), jobs)
+		}
+	})
+}
