@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/guard"
@@ -93,7 +94,7 @@ func (l *Local) gates(ctx context.Context, in LimitMost) ([]store.GateInfo, erro
 
 // LimitRule is a rule, and why it is set.
 type LimitRule struct {
-	Rule string `json:"rule" minLength:"1" maxLength:"100" doc:"How many jobs run at once, how many start in a time, or both: 10, 100/1m, 10,100/1m,burst=5; 0 for none, any for any number"`
+	Rule string `json:"rule" minLength:"1" maxLength:"100" doc:"How many jobs run at once, how many start in a time, or both: 10, 100/1m, 10,100/1m,burst=5; 1,in-order to keep an order; 0 for none, any for any number"`
 	Why
 }
 
@@ -185,6 +186,52 @@ var ResetLimit = declare(&Op[LimitName, LimitChanged]{
 		return fmt.Sprintf("limit %s was reset from %s to %s, which programs declare", name, c.Was, c.Rule)
 	},
 })
+
+// GateName is where the name of a gate stands: a limit, or one of its keys.
+type GateName struct {
+	Gate string `path:"limit" maxLength:"356" doc:"A limit, or one of its keys: account=7"`
+}
+
+func (g GateName) check() error {
+	name, key, keyed := strings.Cut(g.Gate, "=")
+	err := stint.CheckLimitName(name)
+	if err == nil && keyed {
+		err = valid.Name("limit", key)
+	}
+	return inError("path", err)
+}
+
+// Unblocked says what came of unblocking a gate.
+type Unblocked struct {
+	Skipped []stint.ID `json:"skipped" doc:"The failed jobs that the others waited for; empty when nothing halted them"`
+}
+
+// UnblockLimit lets the jobs of a gate go on that stand still since one failed.
+var UnblockLimit = declare(&Op[GateName, Unblocked]{
+	Decl: Decl{
+		Name: "limits unblock", Method: http.MethodPost, Path: "/limits/{limit}/unblock", Needs: guard.Operator, Summary: "Let jobs go on that stand still since one of their order failed",
+		Doc: "The failed job is skipped. To have it done first, retry it instead.",
+	},
+	do: func(ctx context.Context, l *Local, in *GateName) (Unblocked, error) {
+		skipped, err := list(l.Store.Unblock(ctx, in.Gate))
+		return Unblocked{skipped}, err
+	},
+	said: func(in *GateName, u Unblocked) string {
+		name := words.Visible(in.Gate)
+		if len(u.Skipped) == 0 {
+			return fmt.Sprintf("%s was not halted", name)
+		}
+		return fmt.Sprintf("%s goes on without %s", name, jobsInWords(u.Skipped))
+	},
+})
+
+func jobsInWords(ids []stint.ID) string {
+	var all []string
+	for _, id := range ids {
+		all = append(all, fmt.Sprintf("job %d", id))
+	}
+	return words.Listed(all)
+}
 
 // changeLimit has change do something to a limit, and says which rule counted before, and
 // which one does now.

@@ -245,7 +245,7 @@ full join (
   select * from (select * from stint.order_of($1, $1) union all select * from stint.order_of($1 || '=', $1 || '>')) a
   where (select coalesce(l.fixed, l.declared) like '%,in-order%' from stint.limits l where l.name = split_part($1, '=', 1))) o using (gate)
 cross join lateral (select (select coalesce(l.fixed, l.declared) from stint.limits l where l.name = split_part($1, '=', 1)) as rule) r
-order by 4 desc, 3 desc, gate collate "C" limit $2`
+order by o.failed is null, 4 desc, 3 desc, gate collate "C" limit $2`
 
 // Gates implements [store.Limiter].
 func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) {

@@ -305,7 +305,7 @@ func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.Gate
 			gates, err = c.withOrder(gates, limit, rule)
 		}
 		slices.SortFunc(gates, func(a, b store.GateInfo) int {
-			return cmp.Or(cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.Held, a.Held), strings.Compare(a.Gate, b.Gate))
+			return cmp.Or(cmp.Compare(haltedFirst(a), haltedFirst(b)), cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.Held, a.Held), strings.Compare(a.Gate, b.Gate))
 		})
 		return gates[:min(len(gates), max(0, most))], err
 	})

@@ -115,3 +115,11 @@ func (s *Store) Unblock(ctx context.Context, gate string) ([]stint.ID, error) {
 	}
 	return failed, err
 }
+
+// haltedFirst sorts gates.
+func haltedFirst(g store.GateInfo) int {
+	if g.Failed != 0 {
+		return 0
+	}
+	return 1
+}

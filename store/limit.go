@@ -42,8 +42,8 @@ type Limiter interface {
 	// was used lately.
 	Limits(ctx context.Context) ([]LimitInfo, error)
 
-	// Gates lists the gates of a limit of which permits are held or asked for, those that most is
-	// asked for first, up to a number. Instead of a limit a gate can be named: tenant=acme.
+	// Gates lists the gates of a limit of which permits are held or asked for, or whose jobs are held
+	// up (see [GateOrder]): those that are halted, then those that most is asked for, up to a number. Instead of a limit a gate can be named: tenant=acme.
 	Gates(ctx context.Context, limit string, most int) ([]GateInfo, error)
 
 	// Unblock lets the jobs of a gate go on that is halted, and wakes the engines. It returns the
@@ -135,6 +135,7 @@ type GateInfo struct {
 	Holds []GateHolding `json:"holds"`
 
 	GateOrder
+	AgainDue time.Time `json:"again_due,omitzero"` // when Again is due, if that was asked for; stores leave it
 }
 
 // GateHolding is what one engine holds of a gate, and asks for.

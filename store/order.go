@@ -22,6 +22,12 @@ type GateOrder struct {
 // Halted reports whether no job of the gate may start until a person decides about the failed one.
 func (s GateState) Halted() bool { return s.Rule.Halt && s.Failed != 0 }
 
+// Halted is as [GateState.Halted].
+func (g GateInfo) Halted() bool {
+	r, err := stint.ParseLimitRule(g.Rule)
+	return err == nil && GateState{Rule: r, GateOrder: g.GateOrder}.Halted()
+}
+
 // Blocked reports whether no job may start that has not begun before.
 func (s GateState) Blocked() bool { return s.Rule.InOrder && s.Again != 0 || s.Halted() }
 

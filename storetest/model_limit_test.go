@@ -230,7 +230,7 @@ func (m *model) Gates(_ context.Context, limit string, most int) ([]store.GateIn
 	})
 	if !m.is("lists gates by name") {
 		slices.SortStableFunc(all, func(a, b store.GateInfo) int {
-			return cmp.Or(cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.Held, a.Held))
+			return cmp.Or(cmp.Compare(min(b.Failed, 1), min(a.Failed, 1)), cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.Held, a.Held))
 		})
 	}
 	return all[:min(most, len(all))], nil

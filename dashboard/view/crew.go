@@ -48,7 +48,7 @@ func (c Crew) WaitsForInWords(j stint.JobInfo, now time.Time) string {
 	for _, e := range open {
 		slots += e.Slots
 	}
-	limits := WaitsForGates(c.Gates)
+	limits := WaitsForGates(c.Gates, now)
 	switch {
 	case slices.Contains(c.Paused, j.Queue):
 		return "its queue is paused"

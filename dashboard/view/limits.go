@@ -2,8 +2,10 @@ package view
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/words"
@@ -27,6 +29,9 @@ func GatesOf(ctx context.Context, st Store, j *stint.JobInfo) (gates []store.Gat
 		}
 		for _, g := range found {
 			if g.Gate == gate {
+				if err := again(ctx, st, &g); err != nil {
+					return nil, err
+				}
 				gates = append(gates, g)
 			}
 		}
@@ -37,12 +42,14 @@ func GatesOf(ctx context.Context, st Store, j *stint.JobInfo) (gates []store.Gat
 // GateInWords says what keeps jobs from starting under a gate: that it is full, and who
 // holds it, or that engines wait for the next start under its rate. It is empty for a gate
 // that lets jobs start.
-func GateInWords(g store.GateInfo) string {
+func GateInWords(g store.GateInfo, now time.Time) string {
 	r, err := stint.ParseLimitRule(g.Rule)
 	name := "the limit " + words.Visible(g.Gate)
 	switch {
 	case err != nil:
 		return ""
+	case g.Halted() || g.Again != 0:
+		return OrderInWords(g, now)
 	case r.AtOnce < 0:
 		return name + ", which lets no job start"
 	case g.Full():
@@ -51,6 +58,36 @@ func GateInWords(g store.GateInfo) string {
 		return fmt.Sprintf("%s, under which %d start in %s", name, r.Starts, retry.FormatDuration(r.Per))
 	}
 	return ""
+}
+
+// again finds out when the job is due that a gate waits for.
+func again(ctx context.Context, st Store, g *store.GateInfo) error {
+	if g.Again == 0 {
+		return nil
+	}
+	j, err := st.Job(ctx, g.Again)
+	switch {
+	case errors.Is(err, stint.ErrNotFound):
+		return nil
+	case err == nil && (j.State == stint.Retrying || j.State == stint.Scheduled):
+		g.AgainDue = j.Due
+	}
+	return err
+}
+
+// OrderInWords says what holds up the jobs of a gate that keeps an order. It is empty if nothing
+// does.
+func OrderInWords(g store.GateInfo, now time.Time) string {
+	name := words.Visible(g.Gate)
+	switch {
+	case g.Halted():
+		return fmt.Sprintf("%s, which is halted since job %d failed: retry that job, or unblock the limit", name, g.Failed)
+	case g.Again == 0:
+		return ""
+	case g.AgainDue.IsZero():
+		return fmt.Sprintf("job %d of %s, which goes first", g.Again, name)
+	}
+	return fmt.Sprintf("job %d of %s, which is tried again %s", g.Again, name, words.Ago(g.AgainDue, now))
 }
 
 // HoldersInWords names the engines that hold permits of a gate.
@@ -69,10 +106,10 @@ func HoldersInWords(g store.GateInfo) string {
 
 // WaitsForGates says for which of its gates a job waits. It is empty if all of them let it
 // start.
-func WaitsForGates(gates []store.GateInfo) string {
+func WaitsForGates(gates []store.GateInfo, now time.Time) string {
 	var all []string
 	for _, g := range gates {
-		if said := GateInWords(g); said != "" {
+		if said := GateInWords(g, now); said != "" {
 			all = append(all, said)
 		}
 	}

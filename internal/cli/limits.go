@@ -36,18 +36,29 @@ that no program declares can be set as well.
 
 A rule says how many jobs run at once over all engines (10, or 0 for none), how many
 start in a time (100/1m), or both. Of the starts as many as burst= says may come at once.
-It counts for each key of a limit with keys.
+It counts for each key of a limit with keys. With 1,in-order a job that fails and is
+retried holds up those after it; with 1,in-order,halt also one that has failed for good.
 
 Examples:
   stint limits set smtp 20 --why "the new server"
   stint limits set smtp 10,100/1m,burst=5
   stint limits set smtp 0
+  stint limits set account 1,in-order
   stint limits set smtp any`
 
 const limitsResetHelp = `reset LIMIT...: Take back what was set, so that what programs declare counts again
 
 Reset takes back what stint limits set did. A limit that no program declares allows all
 then.`
+
+const limitsUnblockHelp = `unblock LIMIT...: Let jobs go on that stand still since one of their order failed
+
+Unblock has the jobs of a limit whose rule says halt go on without the one that failed. Of
+a limit with keys it takes one of these: account=7. To have the failed job done first, use
+stint jobs retry instead.
+
+Examples:
+  stint limits unblock account=7`
 
 const keysHelp = `keys LIMIT: List the keys of a limit that are in use
 
@@ -65,6 +76,14 @@ func (a *app) limitsCommand() *cobra.Command {
 		a.withJSON(eachName(a, page(limitsResetHelp), ops.ResetLimit, limitName, func(_ context.Context, _ *database, _ ops.LimitName, said string, c ops.LimitChanged) error {
 			return a.limitChanged(said, c)
 		})),
+		a.withJSON(eachName(a, page(limitsUnblockHelp), ops.UnblockLimit, func(gate string) ops.GateName { return ops.GateName{Gate: gate} },
+			func(_ context.Context, _ *database, _ ops.GateName, said string, u ops.Unblocked) error {
+				if a.json {
+					return a.printJSON(u)
+				}
+				fmt.Fprintln(a.out, said)
+				return nil
+			})),
 	)
 }
 
@@ -133,6 +152,9 @@ func (a *app) listGates(gates []store.GateInfo, l store.LimitInfo, now time.Time
 	for _, g := range gates {
 		if g.Key == "" {
 			fmt.Fprintln(a.out)
+			if said := heldUpInWords(g); said != "" {
+				fmt.Fprintln(a.out, said)
+			}
 			printTable(a, g.Holds, "", row{"engine", "instance", "held", "asked", "since"}, func(h store.GateHolding) row {
 				return row{h.Engine, h.Instance, h.Held, h.Asked, words.Ago(h.Since, now)}
 			})
@@ -158,8 +180,19 @@ func withKeys(gates []store.GateInfo) (keys []store.GateInfo) {
 
 func (a *app) listKeys(gates []store.GateInfo) {
 	printTable(a, gates, "no key is in use", row{"key", "rule", "held", "asked", "engines", ""}, func(g store.GateInfo) row {
-		return row{cmp.Or(g.Key, "-"), g.Rule, g.Held, g.Asked, len(g.Holds), view.HoldersInWords(g)}
+		return row{cmp.Or(g.Key, "-"), g.Rule, g.Held, g.Asked, len(g.Holds), cmp.Or(heldUpInWords(g), view.HoldersInWords(g))}
 	})
+}
+
+// heldUpInWords says what holds up the jobs of a gate.
+func heldUpInWords(g store.GateInfo) string {
+	switch {
+	case g.Halted():
+		return fmt.Sprintf("halted since job %d failed", g.Failed)
+	case g.Again != 0:
+		return fmt.Sprintf("waits for job %d", g.Again)
+	}
+	return ""
 }
 
 func (a *app) limitsSetCommand() *cobra.Command {
