@@ -49,6 +49,7 @@ func TestWhatCanNeverBeRightIsRefusedBeforeItIsDone(t *testing.T) {
 		"no lease":               {ReleaseLease, &LeaseWhy{}, stint.ErrInvalid},
 		"a limit's name":         {ResetLimit, &LimitName{"a b"}, stint.ErrInvalid},
 		"a key of a limit":       {ListKeys, &LimitMost{LimitName: LimitName{"tenant=acme"}}, stint.ErrInvalid},
+		"a gate's name":          {UnblockLimit, &GateName{"account=\n"}, stint.ErrInvalid},
 		"a rule that is none":    {SetLimit, &NewLimitRule{LimitName{"smtp"}, LimitRule{Rule: "many"}}, stint.ErrInvalid},
 		"a schedule of no name":  {PauseSchedule, &ScheduleWhy{}, stint.ErrNoSchedule},
 		"a wait without an end":  {ShowJob, &ShowInput{ID: 1, Wait: "1h"}, stint.ErrInvalid},

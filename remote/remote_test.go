@@ -554,6 +554,11 @@ func TestQueuesSchedulesEnginesAndLeasesAreChanged(t *testing.T) {
 			}
 		}
 	}
+	for _, gate := range []string{"smtp", "smtp=x/y-é?#% 1"} {
+		if skipped, err := server.Unblock(ctx, gate); len(skipped) > 0 || err != nil {
+			t.Errorf("%s: unblock: %v, %v", gate, skipped, err)
+		}
+	}
 	if err := server.SetLimit(ctx, "a b", rule, "", ""); !errors.Is(err, stint.ErrInvalid) {
 		t.Errorf("a limit that can be none: %v", err)
 	}

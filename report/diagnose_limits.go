@@ -25,7 +25,7 @@ var (
 )
 
 // What stands still until a person decides.
-var limitHalted = warning("limit_halted", "{gates} halted since a job failed: none of their jobs starts",
+var limitHalted = warning("limit_halted", "a job failed, and those after it stand still: {gates}",
 	"have the failed job done first: stint jobs retry {job}; or go on without it: stint limits unblock {gate}")
 
 const (
