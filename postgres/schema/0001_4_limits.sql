@@ -57,7 +57,7 @@ $$;
 
 -- What holds up the jobs of gates that keep an order: a job that comes again, and one
 -- that failed and that nobody retried. No row for a gate that nothing holds up.
-create function stint.order_of(p_from text, p_upto text) returns table (gate text, again bigint, failed bigint) language sql stable
+create function stint.order_of(p_from text, p_upto text) returns table (gate text, again bigint, failed bigint) language sql stable strict
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
   select r.gate, min(r.job) filter (where not r.failed), min(r.job) filter (where r.failed)
@@ -158,8 +158,7 @@ begin
     from unnest(p_gates) with ordinality as g(gate, i)
     left join lateral (
       select coalesce(l.fixed, l.declared) as rule from stint.limits l where l.name = split_part(g.gate, '=', 1)) a on true
-    left join lateral (
-      select h.again, h.failed from stint.order_of(g.gate, g.gate) h where a.rule like '%,in-order%') o on true
+    left join lateral stint.order_of(g.gate, case when a.rule like '%,in-order%' then g.gate end) o on true -- strict: not called without an order
     left join lateral (
       select * from stint.permits l where l.gate = g.gate
       order by l.gate desc, l.n desc limit 1) p on true -- both columns: the planner must walk the primary key
