@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
@@ -177,5 +179,182 @@ func TestAnOrderIsKeptWhateverHappens(t *testing.T) {
 		if c.all() != jobs {
 			t.Errorf("%d jobs ended, want %d", c.all(), jobs)
 		}
+	})
+}
+
+// absentMinded is a store that loses the answers to claims and outcomes, before or after it did what was asked.
+type absentMinded struct {
+	*sqlite.Store
+	rnd func(n int) int
+}
+
+var errLostAnswer = errors.New("the answer was lost")
+
+func (a *absentMinded) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
+	luck := a.rnd(8)
+	if luck == 0 {
+		return store.Claim{}, errLostAnswer
+	}
+	c, err := a.Store.Claim(ctx, req)
+	if luck == 1 && err == nil {
+		return store.Claim{}, errLostAnswer
+	}
+	return c, err
+}
+
+func (a *absentMinded) ClaimLanes(ctx context.Context, req store.ClaimRequest, lanes []store.LaneHead) ([]store.Claim, error) {
+	luck := a.rnd(8)
+	if luck == 0 {
+		return nil, errLostAnswer
+	}
+	all, err := a.Store.ClaimLanes(ctx, req, lanes)
+	if luck == 1 && err == nil {
+		return nil, errLostAnswer
+	}
+	return all, err
+}
+
+func (a *absentMinded) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+	luck := a.rnd(8)
+	if luck == 0 {
+		return 0, errLostAnswer
+	}
+	n, err := a.Store.Finish(ctx, engine, claims, done)
+	if luck == 1 && err == nil {
+		return 0, errLostAnswer
+	}
+	return n, err
+}
+
+func (a *absentMinded) Permits(ctx context.Context, engine store.EngineID, req store.PermitRequest) ([]store.Hold, error) {
+	luck := a.rnd(8)
+	if luck == 0 {
+		return nil, errLostAnswer
+	}
+	holds, err := a.Store.Permits(ctx, engine, req)
+	if luck == 1 && err == nil {
+		return nil, errLostAnswer
+	}
+	return holds, err
+}
+
+func TestAnOrderIsKeptWhenAnswersAreLost(t *testing.T) {
+	// A claim whose answer was lost may hold up its keys for a minute.
+	inBubble(t, 24*time.Hour, func(t *testing.T, s *sqlite.Store) {
+		seed := storetest.NewSeed(t).Rand("answers")
+		var mu sync.Mutex
+		rnd := func(n int) int {
+			mu.Lock()
+			defer mu.Unlock()
+			return seed.IntN(n)
+		}
+		c, stops := newCourse(), []func() error{}
+		var keys []string
+		for i := range 10 {
+			keys = append(keys, fmt.Sprintf("key %d", i))
+		}
+		enqueueNumbered(t, s, 15, keys, stint.LimitedBy("key", "/key"), stint.Retry(retry.Fixed(20, 10*time.Millisecond)), stint.MaxLosses(20))
+		for i := range 3 {
+			stops = append(stops, start(t, &absentMinded{s, rnd}, c.mux(&mortal{}, stint.LimitRule{AtOnce: 1, InOrder: true}, rnd),
+				engine.Config{Instance: fmt.Sprint("e", i), Slots: 4, TimeToLive: 20 * time.Second}))
+		}
+		await(t, "all", 20*time.Hour, func() bool { return c.all() == 150 })
+		c.check(t)
+		for _, stop := range stops {
+			_ = stop()
+		}
+	})
+}
+
+func TestAJobThatFailedHaltsItsKeyUntilAPersonDecides(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		g, fails := newGauge(), atomic.Bool{}
+		fails.Store(true)
+		mux := stint.NewMux()
+		stint.Handle(mux, stint.NewKind[numbered]("k"), func(_ context.Context, _ *stint.Job, a numbered) error {
+			g.run(a.Key, a.N, 0)
+			if a.N == 0 && fails.Load() {
+				return stint.NoRetry(errors.New("never"))
+			}
+			return nil
+		})
+		mux.Limit("key", stint.LimitRule{AtOnce: 1, InOrder: true, Halt: true})
+		enqueueNumbered(t, s, 3, []string{"a", "b"}, stint.LimitedBy("key", "/key"))
+		start(t, s, mux, engine.Config{Slots: 4, PollFrom: 5 * time.Millisecond, PollTo: 50 * time.Millisecond})
+		limiter := s.(store.Limiter)
+		failed := map[string]stint.ID{}
+		await(t, "both keys are halted", 20*time.Second, func() bool {
+			gates, err := limiter.Gates(t.Context(), "key", 9)
+			for _, g := range gates {
+				if g.Halted() && g.Held == 0 {
+					failed[g.Key] = g.Failed
+				}
+			}
+			return err == nil && len(failed) == 2
+		})
+		time.Sleep(300 * time.Millisecond)
+		if n := g.ended.Load(); n != 2 {
+			t.Fatalf("%d jobs ran, want the first of each key", n)
+		}
+		fails.Store(false)
+		if skipped, err := limiter.Unblock(t.Context(), "key=a"); err != nil || len(skipped) != 1 || skipped[0] != failed["a"] {
+			t.Errorf("unblocked, it skips %v, error %v", skipped, err)
+		}
+		await(t, "the others of a", 20*time.Second, func() bool { return g.ended.Load() == 4 })
+		if _, err := s.(store.Operator).Retry(t.Context(), []stint.ID{failed["b"]}, stint.RerunOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "those of b", 20*time.Second, func() bool { return g.ended.Load() == 7 })
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if got := fmt.Sprint(g.order); got != "map[a:[0 1 2] b:[0 0 1 2]]" {
+			t.Errorf("they ran in the order %s", got)
+		}
+	})
+}
+
+func TestARuleMayKeepAnOrderFromNowOn(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		seed := storetest.NewSeed(t).Rand("jobs")
+		var mu sync.Mutex
+		rnd := func(n int) int {
+			mu.Lock()
+			defer mu.Unlock()
+			return seed.IntN(n)
+		}
+		before, after := newCourse(), newCourse()
+		now := before
+		var rules sync.RWMutex
+		mux := stint.NewMux()
+		handlers := map[*course]stint.Handler{}
+		for _, c := range []*course{before, after} {
+			handlers[c] = c.mux(&mortal{}, stint.LimitRule{}, rnd).Handler("k")
+		}
+		stint.Handle(mux, stint.NewKind[numbered]("k"), func(ctx context.Context, job *stint.Job, a numbered) error {
+			rules.RLock()
+			h := handlers[now]
+			rules.RUnlock()
+			_, err := h(ctx, job)
+			return err
+		})
+		mux.Limit("key", stint.LimitRule{AtOnce: 3})
+		for i := range 3 {
+			start(t, s, mux, engine.Config{Instance: fmt.Sprint("e", i), Slots: 4, PollFrom: 5 * time.Millisecond, PollTo: 50 * time.Millisecond})
+		}
+		keys := []string{"a", "b", "c"}
+		opts := []stint.Option{stint.LimitedBy("key", "/key"), stint.Retry(retry.Fixed(20, 10*time.Millisecond))}
+		enqueueNumbered(t, s, 30, keys, opts...)
+		await(t, "some", time.Minute, func() bool { return before.all() > 20 })
+		if err := s.(store.Limiter).SetLimit(t.Context(), "key", stint.LimitRule{AtOnce: 1, InOrder: true}, "", ""); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "those of the time before", time.Minute, func() bool { return before.all() == 90 })
+		time.Sleep(time.Second) // all is recorded
+		rules.Lock()
+		now = after
+		rules.Unlock()
+		enqueueNumbered(t, s, 30, keys, opts...)
+		await(t, "those of the time after", time.Minute, func() bool { return after.all() == 90 })
+		after.check(t)
 	})
 }
