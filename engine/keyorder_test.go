@@ -266,6 +266,32 @@ func TestAnOrderIsKeptWhenAnswersAreLost(t *testing.T) {
 	})
 }
 
+func TestOrdersOfSeveralLimitsAreKeptTogether(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		seed := storetest.NewSeed(t).Rand("jobs")
+		var mu sync.Mutex
+		rnd := func(n int) int {
+			mu.Lock()
+			defer mu.Unlock()
+			return seed.IntN(n)
+		}
+		c, rule := newCourse(), stint.LimitRule{AtOnce: 1, InOrder: true}
+		keys := []string{"a", "b", "c", "d"}
+		opts := []stint.Option{stint.LimitedBy("key", "/key"), stint.Retry(retry.Fixed(20, 10*time.Millisecond))}
+		enqueueNumbered(t, s, 15, keys[:2], append(opts, stint.Limited("one"))...)
+		enqueueNumbered(t, s, 15, keys[2:3], append(opts, stint.Limited("one", "two"))...)
+		enqueueNumbered(t, s, 15, keys[3:], append(opts, stint.Limited("two"))...)
+		for i := range 3 {
+			mux := c.mux(&mortal{}, rule, rnd)
+			mux.Limit("one", rule)
+			mux.Limit("two", rule)
+			start(t, s, mux, engine.Config{Instance: fmt.Sprint("e", i), Slots: 4, PollFrom: 5 * time.Millisecond, PollTo: 50 * time.Millisecond})
+		}
+		await(t, "all", 2*time.Minute, func() bool { return c.all() == 60 })
+		c.check(t)
+	})
+}
+
 func TestAJobThatFailedHaltsItsKeyUntilAPersonDecides(t *testing.T) {
 	onEach(t, func(t *testing.T, s anyStore) {
 		g, fails := newGauge(), atomic.Bool{}

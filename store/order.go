@@ -54,3 +54,11 @@ func (g *gate) lacks(t Taking) bool {
 	}
 	return g.heldByAll() >= g.most()
 }
+
+// wakeHeldUp wakes all when a permit comes back: while jobs were held up nobody counted as waiting.
+func (g *gate) wakeHeldUp() []Wake {
+	if g.Rule.InOrder && g.held < g.mine.Held && !g.Blocked() {
+		return []Wake{{Gate: g.Gate}}
+	}
+	return nil
+}

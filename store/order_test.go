@@ -70,3 +70,21 @@ func TestWhatIsHeldUpByOneGateGetsNothingOfTheOthers(t *testing.T) {
 		t.Errorf("coming again, it holds %+v", r.Holds)
 	}
 }
+
+func TestWhoWasHeldUpIsWokenWhenAPermitComesBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule  stint.LimitRule
+		order store.GateOrder
+		want  int
+	}{
+		"nothing holds them up any more": {stint.LimitRule{AtOnce: 1, InOrder: true}, store.GateOrder{}, 1},
+		"something does":                 {stint.LimitRule{AtOnce: 1, InOrder: true}, store.GateOrder{Again: 7}, 0},
+		"there is no order":              {stint.LimitRule{AtOnce: 1}, store.GateOrder{}, 0},
+	} {
+		state := store.GateState{Gate: "g", Rule: c.rule, Used: []store.GateUse{{Engine: 1, Held: 1}}, GateOrder: c.order}
+		r := store.Grant(1, time.Now(), []store.GateState{state}, store.PermitRequest{Keep: []store.Keeping{{Gate: "g"}}})
+		if len(r.Wake) != c.want {
+			t.Errorf("%s: it wakes %+v", name, r.Wake)
+		}
+	}
+}

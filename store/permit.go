@@ -318,5 +318,5 @@ func (g *gate) wake() (all []Wake) {
 			return append(all, Wake{g.Gate, u.Engine})
 		}
 	}
-	return all
+	return append(all, g.wakeHeldUp()...)
 }
