@@ -342,6 +342,24 @@ func ExampleLimited() {
 	// erp: 10,60/1m,burst=10
 }
 
+// The changes of an account run in order: one that is to be retried holds up those after it.
+func ExampleLimitRule_order() {
+	type Change struct {
+		Account int `json:"account"`
+	}
+	apply := stint.NewKind[Change]("apply", stint.LimitedBy("account", "/account"))
+	mux := &stint.Mux{}
+	mux.Limit("account", stint.LimitRule{AtOnce: 1, InOrder: true, Halt: true})
+
+	job, err := apply.New(Change{7})
+	if err != nil {
+		fmt.Println(err)
+	}
+	keys, err := job.LimitKeys()
+	fmt.Println(keys, mux.Limits()["account"], err)
+	// Output: account=7 1,in-order,halt <nil>
+}
+
 // Two imports of each tenant at once, and twenty of all.
 func ExampleLimitedBy() {
 	type Rows struct {

@@ -76,6 +76,14 @@ type LimitRule struct {
 	// Weight is how many jobs of a key engines take in turn where they take one of a key without a
 	// weight, while all of them wait for the same slots. Zero means 1; 100 is the most.
 	Weight int
+	// InOrder has the jobs start in the order in which they became ready, one after the other, which takes
+	// an AtOnce of 1. A job that comes again (it is retried or snoozed, or its engine was lost or gave it
+	// back) goes before all that have not begun, and holds them up until it has ended.
+	InOrder bool
+
+	// Halt has none start after a job of an order failed for good, until a person retries that job
+	// ("stint jobs retry") or lets the others go on without it ("stint limits unblock").
+	Halt bool
 }
 
 // String is the text that [ParseLimitRule] reads: "10,100/1m,burst=5"; "any" for the zero value.
@@ -93,6 +101,12 @@ func (r LimitRule) String() string {
 	if r.Burst > 1 {
 		parts = append(parts, "burst="+strconv.Itoa(r.Burst))
 	}
+	if r.InOrder {
+		parts = append(parts, inOrder)
+	}
+	if r.Halt {
+		parts = append(parts, halt)
+	}
 	switch {
 	case r.TripAfter > 0:
 		parts = append(parts, "trip="+strconv.Itoa(r.TripAfter)+"/"+retry.FormatDuration(r.TripFor))
@@ -105,12 +119,16 @@ func (r LimitRule) String() string {
 	return strings.Join(parts, ",")
 }
 
-// anyNumber is the text of a rule that allows all.
-const anyNumber = "any"
+// anyNumber is the text of a rule that allows all; the others are parts of rules.
+const (
+	anyNumber = "any"
+	inOrder   = "in-order"
+	halt      = "halt"
+)
 
 // ParseLimitRule reads how many jobs may run at once (10, 0 for none, or any), how many may start in a
 // time (100/1m), or both after a comma, and then, in any order, burst=5 of the starts, trip=5/30s or
-// trip=50%/30s, and weight=3: 10,100/1m,burst=5,trip=5/30s. Errors are [InvalidError]s.
+// trip=50%/30s, weight=3, in-order and halt: 10,100/1m,burst=5,trip=5/30s. Errors are [InvalidError]s.
 func ParseLimitRule(text string) (r LimitRule, err error) {
 	seen := map[string]bool{}
 	for i, part := range strings.Split(text, ",") {
@@ -118,6 +136,10 @@ func ParseLimitRule(text string) (r LimitRule, err error) {
 		switch {
 		case option && !seen[name]:
 			seen[name], err = true, r.option(name, value)
+		case part == inOrder && i > 0 && !r.InOrder:
+			r.InOrder = true
+		case part == halt && i > 0 && !r.Halt:
+			r.Halt = true
 		case option || seen["rate"]:
 			err = strconv.ErrSyntax
 		case strings.Contains(part, "/"):
@@ -133,7 +155,7 @@ func ParseLimitRule(text string) (r LimitRule, err error) {
 			}
 		}
 		if err != nil {
-			return LimitRule{}, valid.Invalid("limit", "%q is not such as 10, 100/1m, 10,100/1m,burst=5, any,trip=5/30s, or any", text)
+			return LimitRule{}, valid.Invalid("limit", "%q is not such as 10, 100/1m, 10,100/1m,burst=5, 1,in-order, any,trip=5/30s, or any", text)
 		}
 	}
 	return r, r.Check()
@@ -180,6 +202,10 @@ func (r LimitRule) Check() error {
 	switch {
 	case r.AtOnce < -1 || r.AtOnce > maxAtOnce:
 		return valid.Invalid("limit", "%d at once is not between 0 and %d", r.AtOnce, maxAtOnce)
+	case r.InOrder && r.AtOnce != 1 && r.AtOnce != -1:
+		return valid.Invalid("limit", "an order takes a limit of 1 at once")
+	case r.Halt && !r.InOrder:
+		return valid.Invalid("limit", "only a limit that is in order halts")
 	case r.Weight < 0 || r.Weight > 100:
 		return valid.Invalid("limit", "a weight of %d is not between 1 and 100", r.Weight)
 	}

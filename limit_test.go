@@ -24,6 +24,10 @@ func TestLimitRulesSurviveTheirTexts(t *testing.T) {
 		"0,trip=50%/1m":      {AtOnce: -1, TripPercent: 50, TripFor: time.Minute},
 		"1,2/1s,burst=2,trip=1/1s,weight=100": {
 			AtOnce: 1, Starts: 2, Per: time.Second, Burst: 2, TripAfter: 1, TripFor: time.Second, Weight: 100},
+		"1,in-order":         {AtOnce: 1, InOrder: true},
+		"0,in-order,halt":    {AtOnce: -1, InOrder: true, Halt: true},
+
+		"1,100/1m,burst=5,in-order,halt": {AtOnce: 1, Starts: 100, Per: time.Minute, Burst: 5, InOrder: true, Halt: true},
 	} {
 		got, err := stint.ParseLimitRule(text)
 		if err != nil || got != want || got.String() != text {
@@ -36,7 +40,8 @@ func TestBadLimitRulesAreRefused(t *testing.T) {
 	for _, text := range []string{
 		"", "ten", "-1", "1.5", "10,10", "10/0s", "0/1m", "10/1m,20/1m", "burst=3", "10,burst=3", "10/1m,burst=0", "10/1m,burst=11",
 		"10/1m,burst=2,burst=2", "1000001", "10/1us", "10/60d", "200000/1s", "10 at once", "any,trip=5", "any,trip=0/1s", "any,trip=5/2d", "any,trip=101%/1s", "any,trip=%/1s", "any,trip=5%%/1s", "any,weight=0", "any,weight=101",
-		"any,weight=1,weight=2", "any,trip=1/1s,trip=2/1s", "any,color=red", "weight=2,10", "10/1m,any", "any,10", "9999999999999999999",
+		"any,weight=1,weight=2", "any,trip=1/1s,trip=2/1s", "any,color=red", "weight=2,10", "10/1m,any", "any,10", "2,in-order", "in-order", "10/1m,in-order", "1,halt", "1,in-order,in-order",
+		"1,in-order,halt,halt", "any,in-order", "9999999999999999999",
 	} {
 		if r, err := stint.ParseLimitRule(text); !errors.Is(err, stint.ErrInvalid) {
 			t.Errorf("%q: %+v, %v", text, r, err)

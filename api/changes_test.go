@@ -41,6 +41,7 @@ func TestChangesSayWhoDidWhatAndWhatCameOfIt(t *testing.T) {
 		{200, "PUT", "/limits/smtp", `{"rule":"10,100/1m","why":"it's slow"}`, "limits set", "smtp", `{"rule":"10,100/1m","why":"it's slow"}`, "done"},
 		{422, "PUT", "/limits/smtp", `{"rule":"many"}`, "limits set", "smtp", `{"rule":"many"}`, "failed"},
 		{200, "DELETE", "/limits/smtp", "", "limits reset", "smtp", "", "done"},
+		{200, "POST", "/limits/account=7/unblock", "", "limits unblock", "account=7", "", "done"},
 		{200, "PUT", "/schedules/nightly", `{"recurrence":"@daily","job":{"kind":"mail","queue":"q","args":{"a":"top secret"},"metadata":{"m":"top secret"}},"force":true}`,
 			"schedules add", "nightly", `"recurrence":"@daily"`, "done"},
 		{422, "PUT", "/schedules/broken", `{"recurrence":"never","job":{"kind":"mail"},"force":true}`, "schedules add", "broken", `"never"`, "failed"},

@@ -72,6 +72,9 @@ func (hanging) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 func (hanging) Limits(ctx context.Context) ([]store.LimitInfo, error) {
 	return hang[[]store.LimitInfo](ctx)
 }
+func (hanging) Unblock(ctx context.Context, _ string) ([]stint.ID, error) {
+	return hang[[]stint.ID](ctx)
+}
 func (hanging) Gates(ctx context.Context, _ string, _ int) ([]store.GateInfo, error) {
 	return hang[[]store.GateInfo](ctx)
 }

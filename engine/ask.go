@@ -46,10 +46,14 @@ func (p *permits) needyLocked(list []target) (sets []*gateSet) {
 		}
 		set := p.ofLocked(t)
 		set.look(t)
-		if now.Before(set.retry) || set.free() > 0 || set.ahead() > len(set.waiting) && !set.grows() || p.s.pools.room(t.Lane, now) <= 0 ||
-			slices.Contains(sets, set) {
+		if slices.Contains(sets, set) {
+			set.again = set.again || t.comesAgain()
 			continue
 		}
+		if now.Before(set.retry) && (set.again || !t.comesAgain()) || set.free() > 0 || set.ahead() > len(set.waiting) && !set.grows() || p.s.pools.room(t.Lane, now) <= 0 {
+			continue
+		}
+		set.again = t.comesAgain()
 		if sets = append(sets, set); len(sets) == maxTakes {
 			break
 		}
@@ -87,6 +91,7 @@ func (p *permits) call(ctx context.Context, request func() store.PermitRequest) 
 	p.calling <- struct{}{}
 	defer func() { <-p.calling }()
 	p.mu.Lock()
+	p.calls++
 	req := request()
 	p.beforeLocked(&req)
 	p.mu.Unlock()
@@ -158,6 +163,7 @@ func (p *permits) answeredLocked(h *store.Hold) {
 		p.s.inflight.permitted(h.GateRef)
 	}
 	p.doubtLocked(g, false)
+	p.blockedLocked(g, h)
 	g.held, g.fair, g.left, g.rule = h.Permits, h.Fair, h.Left, h.Rule
 	p.weighted = p.weighted || g.rule.Weight > 1
 	if _, pending := p.pauses[h.Gate]; !pending {
@@ -178,7 +184,7 @@ func (p *permits) answeredLocked(h *store.Hold) {
 	}
 	for _, set := range g.sets {
 		switch {
-		case h.Busy || set.free() > 0:
+		case h.Busy, !set.heldUp() && set.free() > 0:
 			set.retry = time.Time{}
 		case !h.Next.IsZero() && more.After(now):
 			set.retry, later = more, more.Sub(now)
@@ -327,7 +333,7 @@ func (p *permits) pause() time.Duration {
 		return time.Hour // the first call notifies
 	}
 	for _, g := range p.gates {
-		if g.asked > 0 || g.over > 0 || g.doubted {
+		if g.asked > 0 || g.over > 0 || g.doubted || g.rule.InOrder && g.blocked && g.held > g.used {
 			return yieldAfter / 10
 		}
 	}

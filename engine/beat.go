@@ -187,9 +187,12 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 			continue
 		}
 		s.inflight.resolved(c.Serial)
+		s.permits.sure(c.Serial)
 	}
 	s.inflight.compared(before)
-	s.inflight.expireUnknown(time.Now().Add(-unknownFor))
+	for _, serial := range s.inflight.expireUnknown(time.Now().Add(-unknownFor)) {
+		s.permits.sure(serial)
+	}
 	return nil
 }
 

@@ -231,9 +231,12 @@ func (s *session) addTasks(c store.Claim, claim *claimState) {
 		tasks[i] = task{entry: e, claim: claim, pool: p, runner: runner}
 		if e.Limits != "" && runner != nil && !e.Cancelled {
 			s.permits.wait(&tasks[i])
-		} else {
-			p.place(&tasks[i])
+			continue
 		}
+		if e.Limits != "" {
+			s.permits.pass(&tasks[i])
+		}
+		p.place(&tasks[i])
 	}
 }
 
@@ -271,6 +274,7 @@ func (s *session) claimUpTo(lanes []target, room int, wait bool) ([]store.Claim,
 	case err != nil && len(at) == 0:
 		for i := range lanes {
 			s.inflight.markUnknown(req.Serial + int64(i))
+			s.permits.unsure(req.Serial+int64(i), lanes[i].Lane)
 		}
 		return nil, nil, err
 	}
@@ -286,9 +290,10 @@ func (s *session) claimUpTo(lanes []target, room int, wait bool) ([]store.Claim,
 		// The entries are ours, but we have not seen them.
 		entries, err := s.fetch(at)
 		if err != nil {
-			for _, c := range all {
+			for i, c := range all {
 				if len(c.Positions) > 0 {
 					s.inflight.markUnknown(c.Serial)
+					s.permits.unsure(c.Serial, lanes[i].Lane)
 				}
 			}
 			return nil, nil, err

@@ -250,3 +250,45 @@ func (console) WriteMetrics(_ context.Context, m report.Metrics) error {
 	_, err := fmt.Println(m.Instance, "has run", m.Workers.Run)
 	return err
 }
+
+// A job that fails and is retried holds up those after it that have the same key.
+func ExampleEngine_Run_order() {
+	ctx, stop := context.WithCancel(context.Background())
+	store, err := sqlite.Open(ctx, filepath.Join(tempDir(), "jobs.db"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	type Change struct {
+		Account, N int
+	}
+	apply := stint.NewKind[Change]("apply", stint.LimitedBy("account", "/Account"), stint.Retry(retry.Fixed(3, 10*time.Millisecond)))
+	mux := stint.NewMux()
+	mux.Limit("account", stint.LimitRule{AtOnce: 1, InOrder: true})
+	stint.Handle(mux, apply, func(ctx context.Context, job *stint.Job, c Change) error {
+		fmt.Println("change", c.N, "attempt", job.Attempt)
+		if c.N == 1 && job.Attempt < 3 {
+			return errors.New("the account is locked")
+		}
+		if c.N == 3 {
+			stop() // enough for an example
+		}
+		return nil
+	})
+	for n := range 3 {
+		if _, err := apply.Enqueue(ctx, stint.NewClient(store), Change{7, n + 1}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	worker, err := engine.New(store, mux, engine.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	_ = worker.Run(ctx)
+	// Output:
+	// change 1 attempt 1
+	// change 1 attempt 2
+	// change 1 attempt 3
+	// change 2 attempt 1
+	// change 3 attempt 1
+}

@@ -178,6 +178,7 @@ func (s *session) recorded(batch []*task) {
 	s.meters.recorded(batch)
 	s.inflight.recorded(batch)
 	for i, t := range batch {
+		s.permits.recorded(t)
 		if t.drop {
 			s.giveUp(batch[i : i+1])
 			continue

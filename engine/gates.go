@@ -56,6 +56,11 @@ type gate struct {
 	stale    bool      // it is to be asked about again
 	seen     time.Time // when the store was asked last
 	lastUsed time.Time
+
+	// Of one that keeps an order (see order.go):
+	blocked bool      // it may be used for jobs that come again only
+	again   int64     // the last call that had begun when the session learned that something comes again
+	granted time.Time // when the store gave out what is held
 }
 
 // gateSet is the gates that some jobs have in common. It belongs to lanes.
@@ -71,6 +76,7 @@ type gateSet struct {
 	since   time.Time      // and since when
 	starved bool           // nobody has begun that for a while
 	turn    float64        // how much was claimed for its weight
+	again   bool           // the last look showed jobs that come again
 	dropped bool           // it is not known any more: another one stands for the text
 }
 
@@ -124,7 +130,7 @@ func (set *gateSet) free() int {
 func (set *gateSet) ahead() int {
 	n := maxClaim
 	for _, g := range set.gates {
-		if g.rule.Starts > 0 || g.yields() {
+		if g.rule.Starts > 0 || g.rule.InOrder || g.yields() {
 			return 0
 		}
 		n = min(n, g.held)
@@ -153,7 +159,10 @@ func (set *gateSet) grows() bool {
 func (set *gateSet) most() int { return max(0, set.free(), set.ahead()-len(set.waiting)) }
 
 // plan is most for one lane of many, with regard to what is planned for those before it.
-func (set *gateSet) plan() int {
+func (set *gateSet) plan(t *target) int {
+	if set.heldUp() && !t.comesAgain() {
+		return 0
+	}
 	most, planned := set.most(), 0
 	for _, g := range set.gates {
 		planned = max(planned, g.planned)
@@ -189,6 +198,9 @@ func (set *gateSet) removeLocked(which func(*task) bool) (gone []*task) {
 // startable reports whether each of the gates has a permit. Under a rate there must be a start whose
 // time has come; it calls again when one comes.
 func (set *gateSet) startable(now time.Time, p *permits) bool {
+	if set.heldUp() && !set.waiting[0].again {
+		return false
+	}
 	var at time.Time
 	for _, g := range set.gates {
 		if g.spent() {
@@ -230,6 +242,7 @@ func (set *gateSet) learn(took time.Duration) {
 // taking is what to ask for a set. What is unused of a gate counts for the first set that has it.
 func (set *gateSet) taking(counted map[*gate]bool) store.Taking {
 	t := store.Taking{Want: set.want + len(set.waiting), Try: !set.starved && len(set.waiting) == 0}
+	t.Again = set.again || len(set.waiting) > 0 && set.waiting[0].again
 	for _, g := range set.gates {
 		have := store.TakingGate{Gate: g.name}
 		if !counted[g] {
@@ -264,6 +277,8 @@ func (g *gate) keep(now time.Time) int {
 		return min(g.held, g.used)
 	case g.over > 0:
 		return min(g.held, max(g.used, g.fair))
+	case g.spare(now):
+		return 0
 	case g.yields():
 		return min(g.held, max(busy, g.fair))
 	case g.asked == 0 && g.left == 0 && g.rule.AtOnce > 1:

@@ -22,6 +22,7 @@ type task struct {
 
 	gates     *gateSet  // what it needs permits of; nil for nothing
 	permitted bool      // it has them
+	again     bool      // it was claimed before, or waited to be tried again
 	claimed   time.Time // since when it waited for them
 
 	done store.Completion // its outcome; Slot and Started are set when the handler starts
@@ -168,15 +169,17 @@ func (h *inflight) resolved(serial int64) {
 // expireUnknown forgets requests that have been unknown since before a time, when the server has
 // certainly ended their transactions without a commit. A claim that could not be returned is marked
 // again each time.
-func (h *inflight) expireUnknown(before time.Time) {
+func (h *inflight) expireUnknown(before time.Time) (expired []int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for serial, since := range h.unknown {
 		if since.Before(before) {
 			delete(h.unknown, serial)
 			delete(h.claims, serial)
+			expired = append(expired, serial)
 		}
 	}
+	return expired
 }
 
 // recorded notes that the outcomes of a batch are in the store, except of dropped tasks.

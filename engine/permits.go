@@ -30,6 +30,8 @@ type permits struct {
 	pauses     map[string]pendingPause // by the names of gates
 	resumes    map[string]bool         // of gates whose trial has ended well
 	doubts     int                     // gates of which the outcome of the last call is unknown
+	calls      int64                   // how many have begun
+	claims     map[int64]*gateSet      // of which the outcome is unknown, by serial number
 	askedAgain time.Time
 	refreshed  time.Time
 	passedOn   time.Time
@@ -41,7 +43,7 @@ type permits struct {
 func (s *session) newPermits() *permits {
 	l, _ := s.store.(store.Limiter)
 	return &permits{s: s, limiter: l, calling: make(chan struct{}, 1), news: newWakeup(), gates: map[string]*gate{}, sets: map[string]*gateSet{},
-		pauses: map[string]pendingPause{}, resumes: map[string]bool{}}
+		claims: map[int64]*gateSet{}, pauses: map[string]pendingPause{}, resumes: map[string]bool{}}
 }
 
 // setLocked returns the set of a text.
@@ -112,7 +114,7 @@ func (p *permits) sift(list []target) (open, blocked []target) {
 			break
 		}
 		if t.Limits != "" {
-			t.most = p.ofLocked(t).plan()
+			t.most = p.ofLocked(t).plan(t)
 		}
 		if t.Limits == "" || t.most > 0 {
 			open = append(open, *t)
@@ -226,6 +228,7 @@ func (p *permits) wait(t *task) {
 	defer p.mu.Unlock()
 	set := p.setLocked(t.entry.Limits)
 	t.gates, t.claimed = set, time.Now()
+	t.again = t.claim.ref.Lane != store.LimitedLane(t.entry.Queue, t.entry.Priority, store.PartNormal, "", t.entry.Limits).ID
 	set.waiting = append(set.waiting, t)
 	for _, g := range set.gates {
 		if g.waiting++; len(set.waiting) == 1 {
@@ -263,7 +266,7 @@ func (p *permits) withdrawn(t *task) bool {
 	return slices.ContainsFunc(t.gates.gates, func(g *gate) bool { return g.pauses() || g.over > 0 && g.used > g.fair })
 }
 
-// ended gives the permits of a task to those that wait.
+// ended gives the permits of a task to those that wait, unless they keep an order: see recorded.
 func (p *permits) ended(t *task) {
 	set := t.gates
 	if set == nil || !t.permitted {
@@ -271,16 +274,22 @@ func (p *permits) ended(t *task) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !t.done.Started.IsZero() {
+		set.learn(max(t.done.Ended.Sub(t.done.Started), time.Microsecond))
+	}
+	if !set.inOrder() {
+		p.releaseLocked(t)
+	}
+}
+
+func (p *permits) releaseLocked(t *task) {
 	t.permitted = false
-	now, asked := time.Now(), false
+	set, now, asked := t.gates, time.Now(), false
 	for _, g := range set.gates {
 		g.used--
 		g.lastUsed = now
 		asked = asked || g.asked > 0 || g.over > 0 || g.pauses()
 		p.endedLocked(t, g)
-	}
-	if !t.done.Started.IsZero() {
-		set.learn(max(t.done.Ended.Sub(t.done.Started), time.Microsecond))
 	}
 	p.admitLocked(set)
 	for _, g := range set.gates {
@@ -320,6 +329,9 @@ func (p *permits) takeWaiting(of *pool, longerThan time.Duration, stop bool) (ta
 		late := set.removeLocked(func(t *task) bool { return t.pool == of && now.Sub(t.claimed) >= longerThan })
 		if len(late) > 0 {
 			set.took = max(set.took, longerThan) // longer than was believed
+		}
+		for _, t := range late {
+			set.occupyLocked(t)
 		}
 		tasks = append(tasks, late...)
 	}

@@ -109,7 +109,7 @@ func (l *Local) gates(ctx context.Context, in LimitMost) ([]store.GateInfo, erro
 
 // LimitRule is a rule, and why it is set.
 type LimitRule struct {
-	Rule string `json:"rule" minLength:"1" maxLength:"100" doc:"How many jobs run at once, how many start in a time, or both: 10, 100/1m, 10,100/1m,burst=5; 0 for none, any for any number; with trip=5/30s it pauses after failures, and keys with weight=3 have a larger share"`
+	Rule string `json:"rule" minLength:"1" maxLength:"100" doc:"How many jobs run at once, how many start in a time, or both: 10, 100/1m, 10,100/1m,burst=5; 1,in-order to keep an order; 0 for none, any for any number; with trip=5/30s it pauses after failures, and keys with weight=3 have a larger share"`
 	Why
 }
 
@@ -286,6 +286,37 @@ var ResumeLimit = declare(&Op[LimitName, Changed]{
 		return "limit " + words.Visible(in.Limit) + " " + c.either("is resumed", "was not paused")
 	},
 })
+// Unblocked says what came of unblocking a gate.
+type Unblocked struct {
+	Skipped []stint.ID `json:"skipped" doc:"The failed jobs that the others waited for; empty when nothing halted them"`
+}
+
+// UnblockLimit lets the jobs of a gate go on that stand still since one failed.
+var UnblockLimit = declare(&Op[LimitName, Unblocked]{
+	Decl: Decl{
+		Name: "limits unblock", Method: http.MethodPost, Path: "/limits/{limit}/unblock", Needs: guard.Operator, Summary: "Let jobs go on that stand still since one of their order failed",
+		Doc: "The failed job is skipped. To have it done first, retry it instead.",
+	},
+	do: func(ctx context.Context, l *Local, in *LimitName) (Unblocked, error) {
+		skipped, err := list(l.Store.Unblock(ctx, in.Limit))
+		return Unblocked{skipped}, err
+	},
+	said: func(in *LimitName, u Unblocked) string {
+		name := words.Visible(in.Limit)
+		if len(u.Skipped) == 0 {
+			return fmt.Sprintf("%s was not halted", name)
+		}
+		return fmt.Sprintf("%s goes on without %s", name, jobsInWords(u.Skipped))
+	},
+})
+
+func jobsInWords(ids []stint.ID) string {
+	var all []string
+	for _, id := range ids {
+		all = append(all, fmt.Sprintf("job %d", id))
+	}
+	return words.Listed(all)
+}
 
 // changeLimit has change do something to a limit, and says which rule counted before, and
 // which one does now.

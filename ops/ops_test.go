@@ -49,6 +49,7 @@ func TestWhatCanNeverBeRightIsRefusedBeforeItIsDone(t *testing.T) {
 		"no lease":               {ReleaseLease, &LeaseWhy{}, stint.ErrInvalid},
 		"a limit's name":         {ResetLimit, &LimitName{"a b"}, stint.ErrInvalid},
 		"a key of a limit":       {ListKeys, &LimitMost{LimitName: LimitName{"tenant="}}, stint.ErrInvalid},
+		"a gate's name":          {UnblockLimit, &LimitName{"account=\n"}, stint.ErrInvalid},
 		"a rule that is none":    {SetLimit, &NewLimitRule{LimitName{"smtp"}, LimitRule{Rule: "many"}}, stint.ErrInvalid},
 		"a pause without end":    {PauseLimit, &PausedLimit{LimitName{"smtp"}, LimitPause{For: "25h"}}, stint.ErrInvalid},
 		"a pause in no unit":     {PauseLimit, &PausedLimit{LimitName{"smtp"}, LimitPause{For: "soon"}}, stint.ErrInvalid},

@@ -18,7 +18,7 @@ import (
 )
 
 const finishSQL = `select stint.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-  $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)`
+  $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, x_limits => $29, p_again => $30)`
 
 // Finish implements [store.Finisher]: one message to its commit.
 func (s *Store) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
@@ -129,14 +129,14 @@ func claimKeys(claims []store.ClaimRef) ([]store.LaneID, []int64, []store.Nonce)
 }
 
 // executionParams are the columns that stint.record takes: executions, then
-// the successors of those that have one.
+// the successors of those that have one, and the limits.
 func executionParams(done []store.Completion) ([]param, error) {
 	n := len(done)
 	pos, nonce := make([]store.Position, n), make([]store.Nonce, n)
 	attempt, slot := make([]int32, n), make([]int16, n)
 	started, ended := make([]int64, n), make([]int64, n)
 	outcome, final := make([]int16, n), make([]bool, n)
-	var reason, result, failure sparse[string]
+	var reason, result, failure, limits sparse[string]
 	var job []*int64
 	var next []*store.Completion
 	usual := true // first attempts that completed their jobs
@@ -166,6 +166,7 @@ func executionParams(done []store.Completion) ([]param, error) {
 			}
 			failure.set(n, i, string(text))
 		}
+		limits.setText(n, i, x.Limits)
 		if x.Next != nil {
 			next = append(next, x)
 		}
@@ -174,11 +175,12 @@ func executionParams(done []store.Completion) ([]param, error) {
 	if usual {
 		attempts.value, outcomes.value, finals.value = nil, nil, nil
 	}
-	return append([]param{
+	params := append([]param{
 		int8array(pos), int8nulls(job), int8array(nonce), attempts, int2array(slot),
 		int8array(started), int8array(ended), outcomes, finals,
 		textarray(reason.column), textarray(result.column), textarray(failure.column),
-	}, successors(next)...), nil
+	}, successors(next)...)
+	return append(params, textarray(limits.column)), nil
 }
 
 // age is how long ago an instant of this process was, in microseconds on its

@@ -21,7 +21,7 @@ var _ store.Limiter = (*Store)(nil)
 // gatesSQL answers with one row at least, so that it tells whether the engine is in the roster.
 const gatesSQL = `
 select clock_timestamp(), exists (select from stint.engines where token = $1),
-       g.gate, g.n, g.made, g.next_start, g.rule, g.paused_until, g.trial, g.engines, g.held, g.asked, g.since
+       g.gate, g.n, g.made, g.next_start, g.rule, g.paused_until, g.trial, g.engines, g.held, g.asked, g.since, g.again, g.failed
 from (select 1) one left join stint.gates($2) g on true`
 
 const putPermitsSQL = `select stint.put_permits($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
@@ -79,14 +79,17 @@ func (s *Store) gates(ctx context.Context, engine store.EngineID, names []string
 			held, asked []int
 			since       []*time.Time
 			state       store.GateState
+			again       *stint.ID
+			failed      *stint.ID
 		)
-		if err = row.Scan(&clock, &found, &gate, &n, &at, &next, &rule, &until, &trial, &engines, &held, &asked, &since); err != nil || gate == nil {
+		if err = row.Scan(&clock, &found, &gate, &n, &at, &next, &rule, &until, &trial, &engines, &held, &asked, &since, &again, &failed); err != nil || gate == nil {
 			return none, err
 		}
 		if now.IsZero() {
 			now = clock
 		}
 		state.Gate, state.N, state.Next, state.Until, state.Trial = *gate, deref(n), deref(next), deref(until), deref(trial)
+		state.GateOrder = store.GateOrder{Again: deref(again), Failed: deref(failed)}
 		if at != nil {
 			made[*gate] = *at
 		}
@@ -250,16 +253,21 @@ func (s *Store) Limits(ctx context.Context) ([]store.LimitInfo, error) {
 	})
 }
 
-// gatesOfSQL reads the gate that has the limit's name, and those of its keys: ">" comes after "=".
+// gatesOfSQL reads the gate that has the limit's name, and those of its keys: ">" comes after "=". What
+// holds up their jobs counts under a rule that keeps an order.
 const gatesOfSQL = `
-select h.*, coalesce(stint.rule_of(h.gate), 'any'), p.until, p.trial, p.by, p.why
+select gate, coalesce(r.rule, 'any'), coalesce(h.held, 0), coalesce(h.asked, 0), coalesce(h.holds, '[]'), o.again, o.failed, p.until, p.trial, p.by, p.why
 from (
-  select gate, sum(held), sum(asked), json_agg(json_build_object(
-           'engine', engine::text, 'instance', instance, 'held', held, 'asked', asked, 'since', since) order by i)
+  select gate, sum(held) as held, sum(asked) as asked, json_agg(json_build_object(
+         'engine', engine::text, 'instance', instance, 'held', held, 'asked', asked, 'since', since) order by i) as holds
   from (select * from stint.permits_held($1, $1 || chr(1)) union all select * from stint.permits_held($1 || '=', $1 || '>')) u
-  group by gate order by sum(asked) desc, sum(held) desc, gate limit $2) h (gate, held, asked, holds)
-left join lateral stint.pause_of(h.gate) p on true
-order by h.asked desc, h.held desc, h.gate`
+  group by gate) h
+full join (
+  select * from (select * from stint.order_of($1, $1) union all select * from stint.order_of($1 || '=', $1 || '>')) a
+  where stint.rule_of(a.gate) like '%,in-order%') o using (gate)
+cross join lateral (select stint.rule_of(gate) as rule) r
+left join lateral stint.pause_of(gate) p on true
+order by o.failed is null, 4 desc, 3 desc, gate collate "C" limit $2`
 
 // Gates implements [store.Limiter].
 func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) {
@@ -268,7 +276,8 @@ func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.Gate
 			holds []byte
 			p     store.Paused
 		)
-		if err = scan(row, &g.Gate, &g.Held, &g.Asked, &holds, &g.Rule, &p.Until, &p.Trial, &p.By, &p.Why); err != nil {
+		err = scan(row, &g.Gate, &g.Rule, &g.Held, &g.Asked, &holds, &g.Again, &g.Failed, &p.Until, &p.Trial, &p.By, &p.Why)
+		if err != nil {
 			return g, err
 		}
 		if !p.Until.IsZero() {
@@ -281,6 +290,25 @@ func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.Gate
 		}
 		return g, err
 	})
+}
+
+// unblockSQL wakes engines also if there was nothing to do.
+const unblockSQL = `
+with gone as (delete from stint.reruns where gate = $1::text and failed returning job)
+select job, pg_notify('stint', 'permits 0 ' || $1::text) from (select job from gone union all select null) g order by job`
+
+// Unblock implements [store.Limiter].
+func (s *Store) Unblock(ctx context.Context, gate string) (failed []stint.ID, err error) {
+	defer wrap(&err, "unblock %q", gate)
+	err = runCommitted(ctx, s.pool, []statement{{s.sql.in(unblockSQL), []any{gate}}}, func(scan func(...any) error) error {
+		var job *stint.ID
+		err := scan(&job, nil)
+		if job != nil {
+			failed = append(failed, *job)
+		}
+		return err
+	})
+	return failed, err
 }
 
 // tidyPermits is how many rows one call of [Store.TidyPermits] forgets of each sort.

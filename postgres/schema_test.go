@@ -70,6 +70,7 @@ var impossible = []struct {
 	{"permits", `(gate, n, engine, engines, held, asked, since) values ('g', 1, 1, '{1}', '{1}', '{0}', '{null}')`, []string{
 		`n = 0`, `held = '{}'`, `asked = '{1, 1}'`, `since = '{}'`,
 	}},
+	{"reruns", `(gate, job, failed) values ('g', 1, false)`, nil},
 	{"metrics", `(instance, since, engine, figures) values ('i', now(), 1, '{}')`, nil},
 	{"changes", `(n, way, operation) values (1, 'api', 'pause')`, []string{
 		`way = ''`, `operation = ''`, `details = '[]'`,

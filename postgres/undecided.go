@@ -69,6 +69,7 @@ func (s *Store) undecided(ctx context.Context, tx pgx.Tx, funcs []string, after 
 	}
 	for i := range list {
 		list[i] = list[i].Of(entries[i].Job)
+		list[i].Limits = entries[i].Limits
 	}
 	return list, nil
 }

@@ -567,6 +567,9 @@ func TestQueuesSchedulesEnginesAndLeasesAreChanged(t *testing.T) {
 				t.Errorf("%s: resumed: %v, %v, want %v", gate, was, err, want)
 			}
 		}
+		if skipped, err := server.Unblock(ctx, gate); len(skipped) > 0 || err != nil {
+			t.Errorf("%s: unblock: %v, %v", gate, skipped, err)
+		}
 	}
 	if err := server.SetLimit(ctx, "a b", rule, "", ""); !errors.Is(err, stint.ErrInvalid) {
 		t.Errorf("a limit that can be none: %v", err)

@@ -284,6 +284,12 @@ func (s *Store) ResumeLimit(ctx context.Context, gate string) (bool, error) {
 	return c.Changed, err
 }
 
+// Unblock lets the jobs of a gate go on, as [store.Limiter] does.
+func (s *Store) Unblock(ctx context.Context, gate string) ([]stint.ID, error) {
+	u, err := ops.UnblockLimit.Call(ctx, s, ops.LimitName{Limit: gate})
+	return u.Skipped, err
+}
+
 // Now implements [store.Clock]: it is the time by the clock of the server's database,
 // or else by the server's own.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {

@@ -26,6 +26,10 @@ var (
 		"it is buried after its time to live; at once: stint engines bury {token}")
 )
 
+// What stands still until a person decides.
+var limitHalted = warning("limit_halted", "a job failed, and those after it stand still: {gates}",
+	"have the failed job done first: stint jobs retry {job}; or go on without it: stint limits unblock {gate}")
+
 const (
 	fullForLong = 10 * time.Minute // that a job waits under a limit that is full
 	fullShown   = 20               // limits whose gates are looked at, and gates of each
@@ -48,6 +52,9 @@ func (d *diagnosis) limits(ctx context.Context, running crew, backlogs []Backlog
 	d.boundless(all, kinds)
 	looked := 0
 	for _, l := range all {
+		if err := d.halted(ctx, limiter, l); err != nil {
+			return err
+		}
 		most, bounded := store.AtOnce(l.Rule)
 		switch {
 		case l.Paused != nil:
@@ -63,6 +70,27 @@ func (d *diagnosis) limits(ctx context.Context, running crew, backlogs []Backlog
 			}
 			d.full(l, gates, running, d.longest(l.Name, kinds, backlogs))
 		}
+	}
+	return nil
+}
+
+// halted looks for gates that stand still since a job of their order failed.
+func (d *diagnosis) halted(ctx context.Context, limiter store.Limiter, l store.LimitInfo) error {
+	if r, err := stint.ParseLimitRule(l.Rule); err != nil || !r.Halt {
+		return nil
+	}
+	gates, err := limiter.Gates(ctx, l.Name, fullShown)
+	if err != nil {
+		return err
+	}
+	var names []string
+	gates = slices.DeleteFunc(gates, func(g store.GateInfo) bool { return !g.Halted() })
+	for _, g := range gates {
+		names = append(names, g.Gate)
+	}
+	if len(gates) > 0 {
+		d.find(limitHalted.With("gates", several(names), "job", fmt.Sprint(gates[0].Failed), "gate", gates[0].Gate).
+			Find("limit "+l.Name, map[string]any{"gates": names, "job": gates[0].Failed}))
 	}
 	return nil
 }
@@ -165,7 +193,7 @@ func (d *diagnosis) full(l store.LimitInfo, gates []store.GateInfo, running crew
 					Find("limit "+l.Name, map[string]any{"gate": g.Gate, "held": h.Held, "token": fmt.Sprint(int64(h.Engine))}))
 			}
 		}
-		if age := d.now.Sub(since); !said && !since.IsZero() && age >= fullForLong {
+		if age := d.now.Sub(since); !said && !strings.Contains(l.Rule, "in-order") && !since.IsZero() && age >= fullForLong {
 			said = true // once for a limit, of the key that most is asked for
 			d.find(limitFull.With("full", full, "holders", several(holders), "name", l.Name, "double", doubled(l.Rule)).
 				Find("limit "+l.Name, map[string]any{"gate": g.Gate, "held": g.Held, "asked": g.Asked, "oldest": since.UTC(), "oldest_seconds": age.Seconds()}))

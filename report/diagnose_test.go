@@ -185,6 +185,10 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 			l, _ := p.limited("0")
 			l.Declared, l.Set, l.SetAt, l.By, l.Why = "10", "0", hour, "ann", "mails bounce"
 		}, report.SeverityNote, "limit_stopped", "its rule is 0, set 1999-12-31 23:00:00 UTC by ann (mails bounce): no job of it starts", "stint limits reset smtp"},
+		"a limit that is halted": {func(p *patient) {
+			l, g := p.limited("1,in-order,halt")
+			l.Asked, l.Name, g.Gate, g.Key, g.Failed, p.kinds[0].Limits[0] = 0, "account", "account=7", "7", 12, "account by /account"
+		}, report.SeverityWarning, "limit_halted", "a job failed, and those after it stand still: account=7", "stint jobs retry 12; or go on without it: stint limits unblock account=7"},
 		"a limit that is full for long": {func(p *patient) { p.limited("10,100/1m") },
 			report.SeverityNote, "limit_full", "10 of 10 are in use by one (10), and the first of the jobs that wait has done so for 1h0m0s", "stint limits set smtp 20,100/1m"},
 		"a key that is full for long": {func(p *patient) {

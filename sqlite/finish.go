@@ -90,6 +90,9 @@ func (r *recorder) recordAll(done []store.Completion) (recorded int, more bool, 
 		}
 		if added {
 			for i := range done {
+				if err := r.order(&done[i]); err != nil {
+					return 0, false, fmt.Errorf("position %d: %w", done[i].Pos, err)
+				}
 				if x := &done[i]; x.Next != nil {
 					more = true
 					_, finished := span(x, r.now)
@@ -157,6 +160,9 @@ func (r *recorder) record(x *store.Completion) (added bool, err error) {
 		}
 	}
 	added, finished, err := r.insert(x)
+	if err == nil && added {
+		err = r.order(x)
+	}
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("position %d: %w", x.Pos, err)

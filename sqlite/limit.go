@@ -143,11 +143,11 @@ func (c *conn) gate(gate string, roster map[store.EngineID]string) (store.GateSt
 	if err != nil {
 		return state, err
 	}
-	rule, err := c.rule(gate)
-	if err == nil && rule != "" {
-		if state.Rule, err = stint.ParseLimitRule(rule); err != nil {
-			state.Rule, err = stint.LimitRule{AtOnce: -1}, nil // written by hand: it must not hold up other limits
-		}
+	if err == nil {
+		state.Rule, err = c.rule(gate)
+	}
+	if err == nil && state.Rule.InOrder {
+		state.GateOrder, err = c.orderOf(gate)
 	}
 	if err == nil {
 		var p *store.Paused
@@ -158,8 +158,19 @@ func (c *conn) gate(gate string, roster map[store.EngineID]string) (store.GateSt
 	return state, err
 }
 
-// rule returns the text of a gate's rule; empty for none.
-func (c *conn) rule(gate string) (string, error) {
+// rule reads the rule of a gate that counts.
+func (c *conn) rule(gate string) (rule stint.LimitRule, err error) {
+	text, err := c.ruleText(gate)
+	if err == nil && text != "" {
+		if rule, err = stint.ParseLimitRule(text); err != nil {
+			rule, err = stint.LimitRule{AtOnce: -1}, nil // written by hand: it must not hold up other limits
+		}
+	}
+	return rule, err
+}
+
+// ruleText returns the text of a gate's rule; empty for none.
+func (c *conn) ruleText(gate string) (string, error) {
 	rule, err := oneRow(c, firstText[string], ruleSQL, gate)
 	if limit := store.LimitOf(gate); err == nil && rule == "" && limit != gate {
 		rule, err = oneRow(c, firstText[string], ruleSQL, limit)
@@ -362,14 +373,17 @@ func scanLimit(l *store.LimitInfo, q *stmt) error {
 func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) {
 	return reading(ctx, s, "list gates of "+limit, func(c *conn) (gates []store.GateInfo, err error) {
 		err = c.gatesInUse(gatesOfSQL, []any{limit}, func(g store.GateInfo) { gates = append(gates, g) })
+		if err == nil {
+			gates, err = c.withOrder(gates, limit)
+		}
 		for i := range gates {
 			g := &gates[i]
-			rule, ruleErr := c.rule(g.Gate)
+			rule, ruleErr := c.ruleText(g.Gate)
 			paused, pausedErr := c.paused(g.Gate)
 			g.Rule, g.Paused, err = cmp.Or(rule, stint.LimitRule{}.String()), paused, cmp.Or(err, ruleErr, pausedErr)
 		}
 		slices.SortFunc(gates, func(a, b store.GateInfo) int {
-			return cmp.Or(cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.Held, a.Held), strings.Compare(a.Gate, b.Gate))
+			return cmp.Or(cmp.Compare(haltedFirst(a), haltedFirst(b)), cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.Held, a.Held), strings.Compare(a.Gate, b.Gate))
 		})
 		return gates[:min(len(gates), max(0, most))], err
 	})
@@ -416,6 +430,9 @@ func (s *Store) TidyPermits(ctx context.Context) (int, error) {
 		if err == nil && !some {
 			some, err = c.found(pastPausesSQL, micro(time.Now()))
 		}
+		if err == nil && !some {
+			some, err = c.found(noRerunSQL, 1)
+		}
 		return some, err
 	})
 	if err != nil || !some {
@@ -427,7 +444,11 @@ func (s *Store) TidyPermits(ctx context.Context) (int, error) {
 			return 0, false, err
 		}
 		past, err := c.exec(forgetPausesSQL, micro(time.Now()))
-		return n + past, false, err
+		if err != nil {
+			return 0, false, err
+		}
+		ended, err := c.exec(tidyOrderSQL, mostTidied)
+		return n + past + ended, false, err
 	})
 	return int(n), err
 }

@@ -77,8 +77,12 @@ func (c *conn) again(id stint.ID, now, due int64, once bool) (stint.RerunResult,
 // runNow moves one job that waits to the log.
 func (c *conn) runNow(id stint.ID, now int64) error {
 	w, err := c.takeWait(waitOfSQL, int64(id))
+	if err != nil {
+		return err
+	}
+	lane, err := c.readyLane(&laneCache{}, w.job, w.queue, w.priority, w.limits)
 	if err == nil {
-		_, err = c.append(w.entry(normalLane(w.queue, w.priority, w.limits), now))
+		_, err = c.append(w.entry(lane, now))
 	}
 	return err
 }
@@ -111,6 +115,11 @@ func (c *conn) recover(id stint.ID, now, due int64) (stint.RerunResult, error) {
 		return stint.RerunResult{}, err
 	}
 	anew := c.db.LastInsertRowID()
+	if w.limits != "" {
+		if err := c.goFirst(anew, id, &w); err != nil {
+			return stint.RerunResult{}, err
+		}
+	}
 	if job.Unique != "" {
 		s := stored{appender: (*direct)(c)}
 		if err := s.keepUnique(&job, anew, now); err != nil {

@@ -91,6 +91,7 @@ var impossible = []struct {
 	}},
 	{"stint_limits", `(name, fixed, set_at, set_by, set_why) values ('l', '10', 5, 'me', 'because')`, nil},
 	{"stint_permits", `(gate, n, used) values ('g', 1, '[]')`, []string{`gate = ''`, `n = 0`, `used = '['`, `used = '{}'`}},
+	{"stint_reruns", `(gate, job) values ('g', 1)`, []string{`gate = ''`, `failed = 0`}},
 	{"stint_metrics", `(instance, since, engine, at, figures) values ('i', 5, 1, 5, '{}')`, []string{`figures = '{'`}},
 	{"stint_changes", `(n, at, way, operation) values (1, 5, 'api', 'pause')`, []string{
 		`by = ''`, `role = ''`, `way = ''`, `operation = ''`, `subject = ''`, `details = '{'`, `details = '[]'`, `ended = 6, problem = ''`,

@@ -50,6 +50,7 @@ func (s *Store) undecided(c *conn, funcs []string, after stint.ID, limit int) ([
 	}
 	for i := range list {
 		list[i] = list[i].Of(entries[i].Job)
+		list[i].Limits = entries[i].Limits
 	}
 	return list, nil
 }

@@ -79,7 +79,11 @@ func (c *conn) promote(bound int64, limit int) ([]newWait, error) {
 		if _, err := c.exec(promotedSQL, w.job); err != nil {
 			return nil, err
 		}
-		entries[i] = *w.entry(lanes.normal(w.queue, w.priority, w.limits), now)
+		lane, err := c.readyLane(&lanes, w.job, w.queue, w.priority, w.limits)
+		if err != nil {
+			return nil, err
+		}
+		entries[i] = *w.entry(lane, now)
 		entries[i].due = w.due
 	}
 	if _, err := c.appendAll(entries); err != nil {

@@ -56,6 +56,10 @@ type Completion struct {
 	Result  json.RawMessage
 	Error   *stint.Failure
 	Next    *Next // nil exactly when Final
+
+	// Limits are those of the entry, if the job comes again or failed: there may be an order that it
+	// holds up (see [GateOrder]).
+	Limits string
 }
 
 // Next is what follows an attempt that was not the last: a row in

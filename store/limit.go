@@ -53,9 +53,13 @@ type Limiter interface {
 	// was used lately.
 	Limits(ctx context.Context) ([]LimitInfo, error)
 
-	// Gates lists the gates of a limit of which permits are held or asked for, those that most is
-	// asked for first, up to a number. Instead of a limit a gate can be named: tenant=acme.
+	// Gates lists the gates of a limit of which permits are held or asked for, or whose jobs are held
+	// up (see [GateOrder]): those that are halted, then those that most is asked for, up to a number. Instead of a limit a gate can be named: tenant=acme.
 	Gates(ctx context.Context, limit string, most int) ([]GateInfo, error)
+
+	// Unblock lets the jobs of a gate go on that is halted, and wakes the engines. It returns the
+	// failed jobs that they waited for.
+	Unblock(ctx context.Context, gate string) ([]stint.ID, error)
 
 	// TidyPermits forgets what is known of gates that nobody uses, and reports how many rows that
 	// were.
@@ -85,6 +89,7 @@ type Taking struct {
 	Gates []TakingGate // sorted by name
 	Want  int          // jobs; 1 or more
 	Try   bool         // if there are none, do not count as waiting
+	Again bool         // the jobs come again: they go first where there is an order (see [GateOrder])
 }
 
 // TakingGate is a gate with what the engine has unused of it: that is not asked for again.
@@ -102,6 +107,7 @@ type Hold struct {
 	Over    int // how many more permits are held than there are, since the rule was changed
 	Fair    int // how many each engine gets if those who hold or wait for some get the same
 	Rule    stint.LimitRule
+	Blocked bool // jobs that come again hold up the others: it may be used for the former only
 	Busy    bool // another call changed the gate at the same time, and this one did not: ask again
 
 	// Until is when a pause of the gate ends, by the store's clock; zero for none. With Trial, one job
@@ -174,6 +180,8 @@ type GateInfo struct {
 	Holds []GateHolding `json:"holds"`
 
 	Paused *Paused `json:"paused,omitempty"` // itself, or its limit
+	GateOrder
+	AgainDue time.Time `json:"again_due,omitzero"` // when Again is due, if that was asked for; stores leave it
 }
 
 // GateHolding is what one engine holds of a gate, and asks for.

@@ -19,6 +19,7 @@ type GateState struct {
 
 	Until time.Time // when a pause ends
 	Trial bool      // one job starts alone after it
+	GateOrder
 }
 
 // GateRef names a state of a gate.
@@ -130,7 +131,7 @@ func take(t Taking, gates map[string]*gate) {
 	n := t.Want
 	for _, have := range t.Gates {
 		g := gates[have.Gate]
-		n = min(n, have.Permits+max(0, g.room()))
+		n = min(n, g.allows(t, have.Permits))
 		if g.Rule.Starts > 0 {
 			n = min(n, have.Starts+g.startsLeft(t.Want-have.Starts))
 		}
@@ -143,7 +144,7 @@ func take(t Taking, gates map[string]*gate) {
 		if g.Rule.Starts > 0 {
 			g.buy(n - have.Starts)
 		}
-		if lacks := t.Want - max(n, have.Permits); lacks > 0 && !t.Try && g.room() <= 0 {
+		if lacks := t.Want - max(n, have.Permits); lacks > 0 && !t.Try && g.lacks(t) {
 			g.asked += lacks
 		}
 	}
@@ -269,7 +270,7 @@ func (g *gate) buy(n int) {
 }
 
 func (g *gate) hold() Hold {
-	h := Hold{GateRef: GateRef{g.Gate, g.N}, Permits: g.held, Rule: g.Rule, Starts: g.starts, Until: g.Until, Trial: g.Trial}
+	h := Hold{GateRef: GateRef{g.Gate, g.N}, Permits: g.held, Rule: g.Rule, Blocked: g.Blocked(), Starts: g.starts, Until: g.Until, Trial: g.Trial}
 	if g.changed() {
 		h.N++
 	}
@@ -325,5 +326,5 @@ func (g *gate) wake() (all []Wake) {
 			return append(all, Wake{g.Gate, u.Engine})
 		}
 	}
-	return all
+	return append(all, g.wakeHeldUp()...)
 }

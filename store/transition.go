@@ -60,6 +60,7 @@ func ConcludeWith(funcs *retry.Registry, e *Entry, end Result, now time.Time, ch
 		x.Final = true // nearly all: no successor is made for them
 		return x
 	}
+	x.Limits = e.Limits
 	next := Next{
 		Kind: e.Kind, Queue: e.Queue, Priority: e.Priority, Limits: e.Limits,
 		Attempt: e.Attempt, Losses: e.Losses, // it survived: whatever it was suspected of is over

@@ -39,6 +39,8 @@ type PendingRetry struct {
 	Func  string        // who is to decide
 	Error stint.Failure // how the last attempt failed
 	Took  time.Duration // how long that ran
+
+	Limits string // of its entries
 }
 
 // Of returns the failure with all that the entry which failed knows of its job,
@@ -66,7 +68,7 @@ func (u *PendingRetry) Conclude(funcs *retry.Registry, now time.Time, chance flo
 	}
 	next.retry(&d)
 	x := Completion{
-		Job: u.ID, Attempt: u.Attempt, Outcome: stint.OutcomeReturned, Reason: "decided by the retry function " + u.Func, Next: &next,
+		Job: u.ID, Limits: u.Limits, Attempt: u.Attempt, Outcome: stint.OutcomeReturned, Reason: "decided by the retry function " + u.Func, Next: &next,
 		Error: &stint.Failure{Class: u.Error.Class, Classes: u.Error.Classes, Message: u.Error.Message, Note: d.Note, Recoverable: true},
 	}
 	if !d.Retry {

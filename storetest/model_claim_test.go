@@ -257,6 +257,7 @@ func (d *database) record(engine store.EngineID, x store.Completion) bool {
 	}
 	x = d.heed(x)
 	d.done[x.Pos] = &record{x, engine, started, ended}
+	d.order(x)
 	if x.Final && !d.is("keeps the marks of what ended") {
 		delete(d.cancelled, x.Job)
 	}

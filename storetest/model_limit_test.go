@@ -42,6 +42,7 @@ func (d *database) gate(name string) store.GateState {
 	case d.is("lets all start at once"):
 		s.Rule.Starts, s.Rule.Burst, s.Rule.Per = 0, 0, 0
 	}
+	s.GateOrder = d.orderOf(name, s.Rule)
 	s.Used = slices.DeleteFunc(slices.Clone(s.Used), func(u store.GateUse) bool {
 		return d.engine(u.Engine) == nil && !d.is("lets the buried hold permits")
 	})
@@ -224,12 +225,12 @@ func (m *model) Limits(context.Context) ([]store.LimitInfo, error) {
 func (m *model) Gates(_ context.Context, limit string, most int) ([]store.GateInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := slices.DeleteFunc(m.inUse(), func(g store.GateInfo) bool {
-		return store.LimitOf(g.Gate) != limit && !(m.is("tells of limits that begin alike") && strings.HasPrefix(g.Gate, limit))
+	all := slices.DeleteFunc(m.withOrder(m.inUse()), func(g store.GateInfo) bool {
+		return store.LimitOf(g.Gate) != limit && g.Gate != limit && !(m.is("tells of limits that begin alike") && strings.HasPrefix(g.Gate, limit))
 	})
 	if !m.is("lists gates by name") {
 		slices.SortStableFunc(all, func(a, b store.GateInfo) int {
-			return cmp.Or(cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.Held, a.Held))
+			return cmp.Or(cmp.Compare(min(b.Failed, 1), min(a.Failed, 1)), cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.Held, a.Held))
 		})
 	}
 	return all[:min(most, len(all))], nil
@@ -239,6 +240,15 @@ func (m *model) TidyPermits(context.Context) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := len(m.gates)
+	for _, jobs := range m.reruns {
+		maps.DeleteFunc(jobs, func(id stint.ID, failed bool) bool {
+			forget := !failed && m.hasEnded(id) || m.is("forgets who holds up others")
+			if forget {
+				before++
+			}
+			return forget
+		})
+	}
 	maps.DeleteFunc(m.gates, func(name string, s store.GateState) bool {
 		used := slices.ContainsFunc(m.gate(name).Used, func(u store.GateUse) bool { return u.Held+u.Asked > 0 })
 		return (!used || m.is("forgets gates in use")) && (s.Next.Before(time.Now()) || m.is("forgets rates")) && !m.is("forgets no gate")

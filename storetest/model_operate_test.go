@@ -87,7 +87,7 @@ func (d *database) hurry(job *row, rows []*row, now, due time.Time) stint.RerunR
 	if d.is("charges for running now") {
 		wait.next.Attempt++
 	}
-	wait.next.Part = store.PartNormal
+	wait.next.Part = d.readyPart(job.id)
 	d.append(nil, job, d.draw(), now, wait.next)
 	return stint.RerunResult{Answer: stint.RerunReady, ID: job.id}
 }
@@ -113,7 +113,7 @@ func (d *database) recover(old *row, now, due time.Time) stint.ID {
 	}
 	job := &row{num: num, job: &j, id: stint.ID(num), made: now, due: now, from: from}
 	d.addJob(job)
-	next := store.Next{Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Attempt: 1, Part: store.PartNormal, Why: stint.Scheduled}
+	next := store.Next{Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Attempt: 1, Part: d.goesFirst(old.id, job.id), Why: stint.Scheduled}
 	if due.After(now) && !d.is("runs now whatever the time") {
 		job.due = due
 		d.wait(nil, job, due, next)

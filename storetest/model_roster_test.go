@@ -235,7 +235,7 @@ func (m *model) Promote(ctx context.Context, from time.Time, limit int) (store.P
 			}
 			break
 		}
-		r.next.Part = store.PartNormal
+		r.next.Part = m.readyPart(r.id)
 		if !m.is("leaves promoted jobs waiting") {
 			m.rows = slices.DeleteFunc(m.rows, func(o *row) bool { return o == r })
 		}

@@ -69,7 +69,8 @@ type database struct {
 	leases    map[string]store.Lease
 	limits    map[string]store.LimitInfo
 	gates     map[string]store.GateState
-	lows      map[store.EngineID]int64 // the bound of open claims, by the last beat
+	reruns    map[string]map[stint.ID]bool // jobs that come again, by gate, and whether they failed for good
+	lows      map[store.EngineID]int64     // the bound of open claims, by the last beat
 	numbers   map[store.LaneID]int64
 	beats     map[store.EngineID]int64 // the number of the last
 	cancelled map[stint.ID]mark        // until the job is final
@@ -129,6 +130,7 @@ func (d *database) reset() {
 	d.schedules = map[string]*store.ScheduleInfo{}
 	d.leases = map[string]store.Lease{}
 	d.limits, d.gates = map[string]store.LimitInfo{}, map[string]store.GateState{}
+	d.reruns = map[string]map[stint.ID]bool{}
 	d.lows = map[store.EngineID]int64{}
 	d.numbers = map[store.LaneID]int64{}
 	d.metrics, d.gone, d.changes = nil, nil, nil

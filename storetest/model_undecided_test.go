@@ -41,7 +41,9 @@ func (m *model) Undecided(_ context.Context, funcs []string, after stint.ID, lim
 		if m.is("forgets where it waits") {
 			u.Queue = last.entry.Queue
 		}
-		all = append(all, u.Of(last.entry.Job))
+		u = u.Of(last.entry.Job)
+		u.Limits = last.entry.Limits
+		all = append(all, u)
 	}
 	return all, nil
 }

@@ -370,6 +370,16 @@ var mutants = []struct{ fault, group string }{
 	{"forgets rates", "Permits"},
 	{"forgets no gate", "Permits"},
 
+	{"keeps no order", "Order"},
+	{"keeps an order that nobody wants", "Order"},
+	{"never halts", "Order"},
+	{"waits for what has ended", "Order"},
+	{"has what was retried wait behind the others", "Order"},
+	{"stands still although it is retried", "Order"},
+	{"stays halted", "Order"},
+	{"tells nobody who holds up others", "Order"},
+	{"forgets who holds up others", "Order"},
+
 	{"tells of what was taken as ready", "Doctor"},
 	{"passes over what is late", "Doctor"},
 	{"tells what it took once", "Doctor"},

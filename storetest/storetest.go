@@ -122,7 +122,7 @@ func Run(t *testing.T, h Harness) {
 		{"Pause", pauseTests}, {"Schedules", schedulesTests}, {"Fire", fireTests}, {"Lease", leaseTests}, {"Retain", retainTests}, {"Age", ageTests}, {"Change", changeTests},
 		{"Roster", rosterTests}, {"Bury", buryTests}, {"BuryRace", buryRaceTests}, {"Hold", holdTests},
 		{"Waiting", waitingTests}, {"Inspect", inspectTests}, {"Metrics", metricsTests}, {"Analytics", analyticsTests}, {"Stats", statsTests}, {"Errors", errorsTests},
-		{"Migrate", migrateTests}, {"Listen", listenTests}, {"Limits", limitedTests}, {"Permits", permitTests}, {"Pauses", limitPauseTests}, {"Optional", optionalTests}, {"Doctor", doctorTests},
+		{"Migrate", migrateTests}, {"Listen", listenTests}, {"Limits", limitedTests}, {"Permits", permitTests}, {"Pauses", limitPauseTests}, {"Order", orderTests}, {"Optional", optionalTests}, {"Doctor", doctorTests},
 		{"Interrupted", interruptedTests}, {"Concurrent", concurrentTests},
 	} {
 		t.Run(g.name, func(t *testing.T) {

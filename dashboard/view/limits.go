@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -28,6 +29,9 @@ func GatesOf(ctx context.Context, st Store, j *stint.JobInfo) (gates []store.Gat
 		}
 		for _, g := range found {
 			if g.Gate == gate {
+				if err := again(ctx, st, &g); err != nil {
+					return nil, err
+				}
 				gates = append(gates, g)
 			}
 		}
@@ -44,6 +48,8 @@ func GateInWords(g store.GateInfo, now time.Time) string {
 	switch {
 	case err != nil:
 		return ""
+	case g.Halted() || g.Again != 0:
+		return OrderInWords(g, now)
 	case g.Paused != nil && (!g.Paused.Trial || now.Before(g.Paused.Until)):
 		return name + ", which is " + PauseInWords(*g.Paused, now)
 	case g.Paused != nil && g.Held > 0:
@@ -71,6 +77,36 @@ func PauseInWords(p store.Paused, now time.Time) string {
 		said += ": " + words.Visible(p.Why)
 	}
 	return said
+}
+
+// again finds out when the job is due that a gate waits for.
+func again(ctx context.Context, st Store, g *store.GateInfo) error {
+	if g.Again == 0 {
+		return nil
+	}
+	j, err := st.Job(ctx, g.Again)
+	switch {
+	case errors.Is(err, stint.ErrNotFound):
+		return nil
+	case err == nil && (j.State == stint.Retrying || j.State == stint.Scheduled):
+		g.AgainDue = j.Due
+	}
+	return err
+}
+
+// OrderInWords says what holds up the jobs of a gate that keeps an order. It is empty if nothing
+// does.
+func OrderInWords(g store.GateInfo, now time.Time) string {
+	name := words.Visible(g.Gate)
+	switch {
+	case g.Halted():
+		return fmt.Sprintf("%s, which is halted since job %d failed: retry that job, or unblock the limit", name, g.Failed)
+	case g.Again == 0:
+		return ""
+	case g.AgainDue.IsZero():
+		return fmt.Sprintf("job %d of %s, which goes first", g.Again, name)
+	}
+	return fmt.Sprintf("job %d of %s, which is tried again %s", g.Again, name, words.Ago(g.AgainDue, now))
 }
 
 // HoldersInWords names the engines that hold permits of a gate.

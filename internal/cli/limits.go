@@ -38,6 +38,8 @@ A rule says how many jobs run at once over all engines (10, 0 for none, or any),
 start in a time (100/1m), or both. It counts for each key of a limit with keys; one key
 can have a rule of its own. After a comma may follow:
   burst=5         so many of the starts may come at once
+  in-order        with 1 at once: a job that fails and is retried holds up those after it
+  in-order,halt   and so does one that has failed for good
   trip=5/30s      after 5 failures in a row the limit is paused for 30 seconds, and then
                   one job is tried alone
   trip=50%/30s    the same when half of the last 20 attempts failed
@@ -48,6 +50,7 @@ Examples:
   stint limits set smtp 10,100/1m,burst=5
   stint limits set tenant=acme 5,weight=3
   stint limits set smtp 0
+  stint limits set account 1,in-order
   stint limits set smtp any`
 
 const limitsPauseHelp = `pause LIMIT TIME: Start no job of a limit for a time
@@ -63,6 +66,15 @@ const limitsResetHelp = `reset LIMIT...: Take back what was set, so that what pr
 
 Reset takes back what stint limits set did. A limit that no program declares allows all
 then.`
+
+const limitsUnblockHelp = `unblock LIMIT...: Let jobs go on that stand still since one of their order failed
+
+Unblock has the jobs of a limit whose rule says halt go on without the one that failed. Of
+a limit with keys it takes one of these: account=7. To have the failed job done first, use
+stint jobs retry instead.
+
+Examples:
+  stint limits unblock account=7`
 
 const keysHelp = `keys LIMIT: List the keys of a limit that are in use
 
@@ -82,6 +94,13 @@ func (a *app) limitsCommand() *cobra.Command {
 		})),
 		a.limitsPauseCommand(),
 		eachName(a, page("resume LIMIT...: Start the jobs of paused limits again"), ops.ResumeLimit, limitName, nil),
+		a.withJSON(eachName(a, page(limitsUnblockHelp), ops.UnblockLimit, limitName, func(_ context.Context, _ *database, _ ops.LimitName, said string, u ops.Unblocked) error {
+			if a.json {
+				return a.printJSON(u)
+			}
+			fmt.Fprintln(a.out, said)
+			return nil
+		})),
 	)
 }
 
@@ -155,6 +174,9 @@ func (a *app) listGates(gates []store.GateInfo, l store.LimitInfo, now time.Time
 	for _, g := range gates {
 		if g.Gate == l.Name {
 			fmt.Fprintln(a.out)
+			if said := heldUpInWords(g); said != "" {
+				fmt.Fprintln(a.out, said)
+			}
 			printTable(a, g.Holds, "", row{"engine", "instance", "held", "asked", "since"}, func(h store.GateHolding) row {
 				return row{h.Engine, h.Instance, h.Held, h.Asked, words.Ago(h.Since, now)}
 			})
@@ -188,8 +210,19 @@ func gatePause(g store.GateInfo, now time.Time) string {
 
 func (a *app) listKeys(gates []store.GateInfo, now time.Time) {
 	printTable(a, gates, "no key is in use", row{"key", "rule", "held", "asked", "engines", ""}, func(g store.GateInfo) row {
-		return row{cmp.Or(g.Key, "-"), g.Rule, g.Held, g.Asked, len(g.Holds), cmp.Or(gatePause(g, now), view.HoldersInWords(g))}
+		return row{cmp.Or(g.Key, "-"), g.Rule, g.Held, g.Asked, len(g.Holds), cmp.Or(gatePause(g, now), heldUpInWords(g), view.HoldersInWords(g))}
 	})
+}
+
+// heldUpInWords says what holds up the jobs of a gate.
+func heldUpInWords(g store.GateInfo) string {
+	switch {
+	case g.Halted():
+		return fmt.Sprintf("halted since job %d failed", g.Failed)
+	case g.Again != 0:
+		return fmt.Sprintf("waits for job %d", g.Again)
+	}
+	return ""
 }
 
 func (a *app) limitsSetCommand() *cobra.Command {

@@ -513,7 +513,7 @@ create function stint.finish(p_engine bigint,
   x_reason text[], x_result text[], x_error text[],
   s_pos bigint[], s_lane bigint[], s_delay bigint[], s_why text[], s_queue text[], s_priority smallint[],
   s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[],
-  s_undecided text[] default null, s_faulty boolean[] default null, p_again boolean default true)
+  s_undecided text[] default null, s_faulty boolean[] default null, p_again boolean default true, x_limits text[] default null)
 returns integer language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
@@ -532,7 +532,7 @@ begin
   end if;
   return stint.record(p_engine, x_pos, x_job, x_nonce, x_attempt, x_slot, x_started, x_ended, x_outcome, x_final,
     x_reason, x_result, x_error, s_pos, s_lane, s_delay, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect,
-    s_undecided, s_faulty, p_again);
+    s_undecided, s_faulty, p_again, x_limits);
 end
 $$;
 
@@ -557,7 +557,7 @@ create function stint.record(p_engine bigint,
   x_reason text[], x_result text[], x_error text[],
   s_pos bigint[], s_lane bigint[], s_delay bigint[], s_why text[], s_queue text[], s_priority smallint[],
   s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[],
-  s_undecided text[] default null, s_faulty boolean[] default null, p_again boolean default true)
+  s_undecided text[] default null, s_faulty boolean[] default null, p_again boolean default true, x_limits text[] default null)
 returns integer language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
@@ -638,6 +638,16 @@ begin
   if written > 0 and cancelled then
     delete from stint.cancellations c using stint.executions x
       where x.pos = any (done) and x.final and c.job = coalesce(x.job, x.pos);
+  end if;
+  -- What comes again under a limit that keeps an order holds up the others of its gate.
+  if x_limits is not null and written > 0 then
+    insert into stint.reruns as o (gate, job, failed)
+      select g.gate, coalesce(x.job, x.pos), coalesce(x.final, true)
+      from unnest(x_pos, x_job, x_final, x_limits) as x(pos, job, final, limits)
+      cross join unnest(string_to_array(x.limits, chr(10))) as g(gate)
+      where x.pos = any (done) and (lasts is null or x.pos <> all (lasts))
+        and stint.rule_of(g.gate) like case when coalesce(x.final, true) then '%,halt%' else '%,in-order%' end
+      on conflict (gate, job) do update set failed = true where excluded.failed;
   end if;
   if s_pos is null or written = 0 then
     return written;
@@ -1193,7 +1203,7 @@ begin
     delete from stint.waiting w using due where w.job = due.job returning w.*
   ), added as (
     insert into stint.entries (lane, job, body, due, attempt, priority, losses, suspect, queue, kind, faulty, limits)
-    select stint.lane(g.queue, g.priority, 'normal', '', g.limits), g.job, g.body, g.due, g.attempt, g.priority, g.losses, g.suspect, g.queue, g.kind, g.faulty, g.limits
+    select stint.lane(g.queue, g.priority, stint.part_of(g.job, g.limits), '', g.limits), g.job, g.body, g.due, g.attempt, g.priority, g.losses, g.suspect, g.queue, g.kind, g.faulty, g.limits
     from gone g order by g.due, g.job
     returning due
   )

@@ -38,6 +38,43 @@ create table stint.permits (
   check (cardinality(engines) = cardinality(held) and cardinality(engines) = cardinality(asked) and cardinality(engines) = cardinality(since))
 );
 
+-- Which jobs come again under limits whose rules say in-order: they go before all of the
+-- gate that have not begun. Rows of jobs that have ended count no more, unless the job
+-- failed under a rule that says halt.
+create table stint.reruns (
+  gate   text    collate "C" not null, -- its name
+  job    bigint  not null, -- the job's id
+  failed boolean not null, -- for good, and nobody has retried it
+  primary key (gate, job)
+);
+-- for what becomes ready after a wait
+create index reruns_job on stint.reruns (job);
+
+-- The part of the lane where a job goes that waited.
+create function stint.part_of(p_job bigint, p_limits text) returns text language sql stable
+set search_path = pg_catalog, pg_temp
+as $$ select case when p_limits is not null and exists (select from stint.reruns r where r.job = p_job) then 'front' else 'normal' end $$;
+
+-- Whether a job has neither ended nor been deleted.
+create function stint.is_open(p_job bigint) returns boolean language sql stable
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+  select exists (select from stint.entries e where e.pos = p_job and e.job is null)
+     and not exists (select from stint.executions x where x.pos = p_job and x.job is null and x.final)
+     and not exists (select from stint.executions x where x.job = p_job and x.final)
+$$;
+
+-- What holds up the jobs of gates that keep an order: a job that comes again, and one
+-- that failed and that nobody retried. No row for a gate that nothing holds up.
+create function stint.order_of(p_from text, p_upto text) returns table (gate text, again bigint, failed bigint) language sql stable strict
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+  select r.gate, min(r.job) filter (where not r.failed), min(r.job) filter (where r.failed)
+  from stint.reruns r
+  where r.gate >= p_from collate "C" and r.gate <= p_upto collate "C" and (r.failed or stint.is_open(r.job))
+  group by r.gate
+$$;
+
 -- What a JSON pointer selects, null for nothing. It chooses an element of an array by its
 -- number only, as that is written.
 create function stint.pointed(p_of jsonb, p_pointer text) returns jsonb language plpgsql immutable
@@ -150,15 +187,17 @@ $$;
 -- null for any: a key has its own, or that of its limit. A pause of a limit is one of its keys too.
 create function stint.gates(p_gates text[])
 returns table (gate text, n bigint, made timestamptz, next_start timestamptz, rule text, paused_until timestamptz, trial boolean,
-  engines bigint[], held integer[], asked integer[], since timestamptz[])
+  engines bigint[], held integer[], asked integer[], since timestamptz[], again bigint, failed bigint)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 begin
   return query
-    select g.gate, p.n, p.made, p.next_start, stint.rule_of(g.gate), s.until, s.trial,
-           u.engines, u.held, u.asked, u.since
+    select g.gate, p.n, p.made, p.next_start, a.rule, s.until, s.trial,
+           u.engines, u.held, u.asked, u.since, o.again, o.failed
     from unnest(p_gates) with ordinality as g(gate, i)
+    left join lateral (select stint.rule_of(g.gate) as rule) a on true
+    left join lateral stint.order_of(g.gate, case when a.rule like '%,in-order%' then g.gate end) o on true -- strict: not called without an order
     left join lateral (
       select * from stint.permits l where l.gate = g.gate
       order by l.gate desc, l.n desc limit 1) p on true -- both columns: the planner must walk the primary key
@@ -253,6 +292,7 @@ create function stint.tidy_permits(p_limit integer) returns integer language plp
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  forgotten   integer;
   old_gates   text[];
   old_n       bigint[];
   old_made    timestamptz[];
@@ -283,18 +323,22 @@ begin
   delete from stint.limits l where l.declared is null and l.fixed is null;
   -- A trial that nobody ended for a day is over.
   delete from stint.limit_pauses p where p.until < clock_timestamp() - case when p.trial then interval '1 day' else interval '0' end;
+  delete from stint.reruns r
+    where not r.failed and (r.gate, r.job) in (
+      select d.gate, d.job from stint.reruns d where not d.failed and not stint.is_open(d.job) limit p_limit);
+  get diagnostics forgotten = row_count;
   -- Told by made as well: a gate may have been forgotten, and have begun again, meanwhile.
   delete from stint.permits p using unnest(old_gates, old_n, old_made) as o(gate, n, made) where (p.gate, p.n, p.made) = (o.gate, o.n, o.made);
   get diagnostics superseded = row_count;
   if idle_gates is null then
-    return superseded;
+    return forgotten + superseded;
   end if;
   ok := pg_advisory_xact_lock('stint.permits'::regclass::oid::integer, 1) is null;
   delete from stint.permits p using unnest(idle_gates, idle_n, idle_made) as o(gate, n, made)
     where p.gate = o.gate
       and (o.n, o.made) = (select l.n, l.made from stint.permits l where l.gate = o.gate order by l.gate desc, l.n desc limit 1);
   get diagnostics idle = row_count;
-  return superseded + idle;
+  return forgotten + superseded + idle;
 end
 $$;
 
@@ -307,7 +351,7 @@ as $$
 begin
   perform stint.check_gate(split_part(set_limit.name, '=', 1), substr(set_limit.name, nullif(strpos(set_limit.name, '='), 0) + 1));
   if set_limit.rule is null or set_limit.rule !~ '^(any|[0-9]{1,7}|([0-9]{1,7},)?[0-9]{1,7}/[0-9][0-9a-z.]*)(,[a-z-]+(=[0-9]{1,7}(%?/[0-9][0-9a-z.]*)?)?)*$' then
-    raise exception 'stint.set_limit: % is not such as 10, 100/1m, 10,100/1m,burst=5, any,trip=5/30s, or any', quote_nullable(set_limit.rule) using errcode = '22023';
+    raise exception 'stint.set_limit: % is not such as 10, 100/1m, 10,100/1m,burst=5, 1,in-order, any,trip=5/30s, or any', quote_nullable(set_limit.rule) using errcode = '22023';
   end if;
   insert into stint.limits as l (name, fixed, set_at, set_by, set_why)
     values (set_limit.name, set_limit.rule, clock_timestamp(), nullif(set_limit.by, ''), nullif(set_limit.why, ''))

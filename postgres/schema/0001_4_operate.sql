@@ -23,7 +23,8 @@ create function stint.recover(p_job bigint, p_at timestamptz, out id bigint, out
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
-  c  stint.entries;
+  c    stint.entries;
+  part text := 'normal';
 begin
   select e.* into c from stint.entries e
     where e.pos = coalesce((select l.body from stint.entries l where l.job = p_job order by l.pos desc limit 1), p_job);
@@ -35,8 +36,15 @@ begin
       return;
     end if;
   end if;
+  -- It takes the place of one that its gates wait for since that failed.
+  if c.limits is not null then
+    update stint.reruns r set job = recover.id, failed = false where r.job = p_job and r.failed;
+    if found then
+      part := 'front';
+    end if;
+  end if;
   insert into stint.entries (pos, lane, due, policy, retry, timeout, max_losses, priority, queue, kind, args, tags, urn, source, metadata, recovered, correlation, uniqueness, limits)
-    values (id, case when p_at is null then stint.lane(c.queue, c.priority, 'normal', '', c.limits) else -1 end, p_at, c.policy, c.retry, c.timeout,
+    values (id, case when p_at is null then stint.lane(c.queue, c.priority, part, '', c.limits) else -1 end, p_at, c.policy, c.retry, c.timeout,
             c.max_losses, c.priority, c.queue, c.kind, c.args, c.tags, c.urn, c.source, c.metadata, p_job,
             coalesce(c.correlation, p_job::text), c.uniqueness, c.limits);
   if p_at is not null then
@@ -84,7 +92,7 @@ begin
       end if;
       if found and at is null then
         insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty, limits)
-          values (stint.lane(w.queue, w.priority, 'normal', '', w.limits), w.job, w.body, w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind, w.faulty, w.limits);
+          values (stint.lane(w.queue, w.priority, stint.part_of(w.job, w.limits), '', w.limits), w.job, w.body, w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind, w.faulty, w.limits);
       end if;
       if found then
         answer := case when at is null then 'ready' else 'scheduled' end;

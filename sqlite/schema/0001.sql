@@ -348,6 +348,19 @@ create table stint_permits (
   used       text not null check (json_valid(used) and json_type(used) = 'array') -- by which engines, in the order in which they asked: engine, how many it holds, how many more it asked for, and since when
 ) strict, without rowid;
 
+-- Which jobs come again under limits whose rules say in-order: they go before all of the
+-- gate that have not begun. Rows of jobs that have ended count no more, unless the job failed
+-- under a rule that says halt.
+create table stint_reruns (
+  gate   text not null check (gate <> ''), -- its name
+  job    integer not null,
+  failed integer check (failed = 1), -- for good, and nobody has retried it; null otherwise
+  primary key (gate, job)
+) strict, without rowid;
+
+-- for what becomes ready after a wait
+create index stint_reruns_job on stint_reruns (job);
+
 -- What engines count, the newest figures of each. An engine is known by its
 -- name and by when it began to count: it may have stood in the roster under
 -- several tokens meanwhile, the last of which is here.
