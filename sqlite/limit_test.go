@@ -398,10 +398,10 @@ func TestPeopleSeeAndSetWhatLimitsAllow(t *testing.T) {
 		return store.GateHolding{Engine: e.Token, Instance: e.Instance, Asked: asked, Since: now}
 	}
 	want := []store.GateInfo{
-		{Gate: "tenant=a", Key: "a", Asked: 2, Holds: []store.GateHolding{holding(one, 2)}},
-		{Gate: "tenant=b", Key: "b", Asked: 2, Holds: []store.GateHolding{holding(one, 1), holding(two, 1)}},
+		{Gate: "tenant=a", Key: "a", Rule: "0", Asked: 2, Holds: []store.GateHolding{holding(one, 2)}},
+		{Gate: "tenant=b", Key: "b", Rule: "0", Asked: 2, Holds: []store.GateHolding{holding(one, 1), holding(two, 1)}},
 	}
-	want = append(want, store.GateInfo{Gate: "tenant", Asked: 1, Holds: []store.GateHolding{holding(two, 1)}})
+	want = append(want, store.GateInfo{Gate: "tenant", Rule: "0", Asked: 1, Holds: []store.GateHolding{holding(two, 1)}})
 	for _, most := range []int{2, 100} {
 		gates, err := s.Gates(t.Context(), "tenant", most)
 		if diff := cmp.Diff(want[:min(most, 3)], gates, cmpopts.EquateApproxTime(time.Minute)); err != nil || diff != "" {
