@@ -24,8 +24,8 @@ func TestLimitRulesSurviveTheirTexts(t *testing.T) {
 		"0,trip=50%/1m":      {AtOnce: -1, TripPercent: 50, TripFor: time.Minute},
 		"1,2/1s,burst=2,trip=1/1s,weight=100": {
 			AtOnce: 1, Starts: 2, Per: time.Second, Burst: 2, TripAfter: 1, TripFor: time.Second, Weight: 100},
-		"1,in-order":         {AtOnce: 1, InOrder: true},
-		"0,in-order,halt":    {AtOnce: -1, InOrder: true, Halt: true},
+		"1,in-order":      {AtOnce: 1, InOrder: true},
+		"0,in-order,halt": {AtOnce: -1, InOrder: true, Halt: true},
 
 		"1,100/1m,burst=5,in-order,halt": {AtOnce: 1, Starts: 100, Per: time.Minute, Burst: 5, InOrder: true, Halt: true},
 	} {

@@ -286,6 +286,7 @@ var ResumeLimit = declare(&Op[LimitName, Changed]{
 		return "limit " + words.Visible(in.Limit) + " " + c.either("is resumed", "was not paused")
 	},
 })
+
 // Unblocked says what came of unblocking a gate.
 type Unblocked struct {
 	Skipped []stint.ID `json:"skipped" doc:"The failed jobs that the others waited for; empty when nothing halted them"`

@@ -66,7 +66,8 @@ var impossible = []struct {
 		`engine = 1, acquired = now(), renewed = now(), expires = now()`,     // over when it was asked for
 	}},
 	{"leases", `(name, engine, acquired, renewed, expires) values ('l', 1, now(), now(), now() + interval '1 second')`, nil},
-	{"limits", `(name, declared) values ('l', '3')`, []string{`name = ''`, `name = repeat('l', 101)`}},
+	{"limits", `(name, declared) values ('l', '3')`, []string{`name = ''`, `name = repeat('l', 401)`}},
+	{"limit_pauses", `(gate, until, trial) values ('g', now(), false)`, []string{`gate = ''`, `gate = repeat('g', 401)`}},
 	{"permits", `(gate, n, engine, engines, held, asked, since) values ('g', 1, 1, '{1}', '{1}', '{0}', '{null}')`, []string{
 		`n = 0`, `held = '{}'`, `asked = '{1, 1}'`, `since = '{}'`,
 	}},

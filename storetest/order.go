@@ -68,6 +68,16 @@ var orderTests = []test{
 		t.free(w, "tenant=other")
 		t.free(w, "tenant")
 	}},
+	{"What was not ready at once goes behind, though another job goes first", func(t *T) {
+		t.rules(map[string]string{"smtp": "1,in-order"})
+		w := t.join("k")
+		id := t.enqueue(limited())[0]
+		t.waits(w, failed, t.gated(w, store.Mark{}, store.PartNormal, "smtp\ntenant=acme"))
+		mark, later := t.mark(), t.enqueue(limited(stint.Delay(time.Millisecond)))[0]
+		t.promoteAfter(20*time.Millisecond, 1)
+		equal(t, t.gated(w, mark, store.PartNormal, "smtp\ntenant=acme").ID, later, "in the lane behind is job %d, want %d")
+		equal(t, t.gated(w, store.Mark{}, store.PartFront, "smtp\ntenant=acme").ID, id, "in front is job %d, want %d")
+	}},
 	{"A job that waited goes first as well when people have it run now", func(t *T) {
 		as[store.Operator](t)
 		t.rules(map[string]string{"smtp": "1,in-order"})
