@@ -23,7 +23,7 @@ const (
 	pauseLimitSQL = `
 	insert into stint_limit_pauses (gate, until, trial, by, why) values (?, ?, ?, ?, ?)
 	on conflict (gate) do update set until = excluded.until, trial = max(trial, excluded.trial), by = excluded.by, why = excluded.why
-	where excluded.until > until or excluded.trial > trial`
+	where excluded.until > until`
 
 	resumeLimitSQL = `delete from stint_limit_pauses where gate = ?`
 

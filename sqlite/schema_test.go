@@ -90,6 +90,7 @@ var impossible = []struct {
 		`fixed = '5', set_at = 5, set_why = ''`, // for nothing
 	}},
 	{"stint_limits", `(name, fixed, set_at, set_by, set_why) values ('l', '10', 5, 'me', 'because')`, nil},
+	{"stint_limit_pauses", `(gate, until, trial, by, why) values ('g', 1, 0, 'me', 'because')`, []string{`gate = ''`, `trial = 2`, `by = ''`, `why = ''`}},
 	{"stint_permits", `(gate, n, used) values ('g', 1, '[]')`, []string{`gate = ''`, `n = 0`, `used = '['`, `used = '{}'`}},
 	{"stint_reruns", `(gate, job) values ('g', 1)`, []string{`gate = ''`, `failed = 0`}},
 	{"stint_metrics", `(instance, since, engine, at, figures) values ('i', 5, 1, 5, '{}')`, []string{`figures = '{'`}},

@@ -149,14 +149,16 @@ var limitPauseTests = []test{
 		news.hears(store.News{Permits: "x=a b"}, func() { t.must(l.PauseLimit(t.ctx, "x=a b", store.Pause{For: time.Hour})) })
 		news.hears(store.News{Permits: "x=a b"}, func() { t.resumes("x=a b", true) })
 	}},
-	{"A pause that is over is forgotten, and its trial is not", func(t *T) {
+	{"A pause that is over is forgotten, and its trial is not, nor is one that goes on", func(t *T) {
 		l := as[store.Limiter](t)
 		t.must(l.PauseLimit(t.ctx, "x", store.Pause{For: time.Microsecond}))
 		t.must(l.PauseLimit(t.ctx, "y", store.Pause{For: time.Microsecond, Trial: true}))
+		t.must(l.PauseLimit(t.ctx, "z", store.Pause{For: time.Hour}))
 		t.until(func() bool { _, there := t.limit("x"); return !there })
 		t.must(errOf(l.TidyPermits(t.ctx)))
 		t.resumes("x", false)
 		t.resumes("y", true)
+		t.resumes("z", true)
 	}},
 }
 
