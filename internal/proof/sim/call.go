@@ -207,6 +207,8 @@ const (
 	opRun  // and have it run
 	opLease
 	opRetain
+	opPermits
+	opRule
 	ops
 )
 
@@ -214,7 +216,7 @@ var opNames = [ops]string{
 	"enqueue", "look", "claim", "fetch", "finish", "join", "beat", "held", "bury", "engines", "promote", "now", "evict", "listen",
 	"cancel", "cancelling", "complete", "commit", "sweep",
 	"retry", "delete", "find", "pause", "paused", "immediate", "undecided", "decide",
-	"declare", "fire", "keep", "run", "lease", "retain",
+	"declare", "fire", "keep", "run", "lease", "retain", "permits", "rule",
 }
 
 func (o op) String() string { return opNames[o] }

@@ -63,6 +63,13 @@
 // pause and no slot holds it up. Other jobs never exceed the slots of an engine
 // or, in some engines, of their queue.
 //
+// # Limits
+//
+// A third of the jobs wait for limits: so many at once, by name and by key, in order, at a rate. A tuner
+// sets, pauses and resumes one of them. Of the attempts that engines recorded, no more than a rule allows
+// ran at once, no more began than its rate has, and where an order is kept no job began between the first
+// start of another one and its end.
+//
 // # Decisions
 //
 // Some jobs ask a retry function, and only some engines have it. Their failure

@@ -64,6 +64,9 @@ func draw(seed Seed, key string) (job stint.NewJob, h *whim) {
 	if seed.Age < Twisted {
 		h = twistMore(roll(seed.N, key, 2), &job, &a, h)
 	}
+	if seed.Age < Boundless {
+		bind(roll(seed.N, key, 3), &job)
+	}
 	job.Args, _ = json.Marshal(a)
 	return job, h
 }
@@ -182,16 +185,17 @@ type Age int
 
 // The ages, the youngest first.
 const (
-	Young   Age = iota // nothing
-	Apart              // kinds whose jobs come in batches
-	Beating            // and sessions by which the server knows who lives
-	Lasting            // and retention, and leases with it
-	Single             // and schedules
-	Twisted            // and people who operate, callers, pools of slots and retry functions
-	Plain              // and the twists of jobs
+	Young     Age = iota // nothing
+	Boundless            // limits
+	Apart                // and kinds whose jobs come in batches
+	Beating              // and sessions by which the server knows who lives
+	Lasting              // and retention, and leases with it
+	Single               // and schedules
+	Twisted              // and people who operate, callers, pools of slots and retry functions
+	Plain                // and the twists of jobs
 )
 
-var ages = map[Age]string{Young: "", Apart: "-apart", Beating: "-beating", Lasting: "-lasting", Single: "-single", Twisted: "-twisted", Plain: "-plain"}
+var ages = map[Age]string{Young: "", Boundless: "-boundless", Apart: "-apart", Beating: "-beating", Lasting: "-lasting", Single: "-single", Twisted: "-twisted", Plain: "-plain"}
 
 // String is how the seed is written.
 func (s Seed) String() string { return strconv.FormatUint(s.N, 10) + ages[s.Age] }

@@ -57,6 +57,7 @@ func (w *world) judge(ctx context.Context) *Verdict {
 	j.checkAnswersNow(w)
 	j.checkSchedules(ctx, w)
 	j.checkEffects(ctx, w)
+	j.checkLimits(w)
 	return j.Verdict
 }
 

@@ -55,7 +55,7 @@ func (p *process) callSome(ctx context.Context, d dice, e *engine.Engine, kinds 
 // callOnce has one job run. Now and then nobody waits for its end.
 func (p *process) callOnce(ctx context.Context, d dice, e *engine.Engine, key string, kinds []string) {
 	job, _ := draw(p.w.seed, key)
-	job.Kind, job.Delay = kinds[d.IntN(len(kinds))], 0
+	job.Kind, job.Delay, job.Limits = kinds[d.IntN(len(kinds))], 0, nil
 	if d.chance(20) {
 		limit, cancel := context.WithTimeout(ctx, d.between(0, 3*time.Second))
 		defer cancel()

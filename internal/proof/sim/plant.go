@@ -28,6 +28,7 @@ var jobBugs = []Bug{
 	bugUnmarked, bugTooSoon, bugSilent, bugHandsOut, bugRetries, bugHollow, bugRepeats, bugSplit, bugCertain,
 	bugUnswept, bugSweeps, bugEarly, bugCharges, bugOrphans, bugErases, bugLingers, bugRelapse, bugOpen, bugShut,
 	bugHushed, bugHeedless, bugCrowds, bugEager, bugHides, bugForgets, bugPuts, bugHasty, bugRules,
+	bugLends, bugSells, bugPushes,
 }
 
 // scheduleBugs are those of schedules, which not every seed has.
@@ -99,6 +100,10 @@ const (
 	bugHasty Bug = "waits for no decision" // a failure does not wait for its decision
 	bugRules Bug = "decides twice"         // the store accepts every decision
 
+	bugLends  Bug = "lends the permits of others"       // an engine gets a permit that another one holds
+	bugSells  Bug = "sells starts twice"                // an engine gets each start of a rate twice
+	bugPushes Bug = "lets others pass what comes again" // an engine is not told that a job holds up the others
+
 	bugAgain    Bug = "fires and stays"               // a firing makes its jobs, and the schedule does not move on
 	bugMoves    Bug = "goes on and does not fire"     // a firing moves the schedule on, and makes no jobs
 	bugUnbound  Bug = "makes up for everything"       // a firing makes up for more than is wanted
@@ -150,15 +155,35 @@ func (s *planted) Claim(ctx context.Context, req store.ClaimRequest) (store.Clai
 }
 
 func (s *planted) ClaimLanes(ctx context.Context, req store.ClaimRequest, lanes []store.LaneHead) (all []store.Claim, err error) {
-	for ; len(all) < len(lanes) && req.Max > 0; req.Serial++ {
-		req.Lane, req.Settle = lanes[len(all)].Lane, lanes[len(all)].Settle
+	for room := req.Max; len(all) < len(lanes) && room > 0; req.Serial++ {
+		lane := lanes[len(all)]
+		req.Lane, req.Settle, req.Max = lane.Lane, lane.Settle, room
+		if lane.Most > 0 {
+			req.Max = min(room, lane.Most)
+		}
 		c, err := s.Claim(ctx, req)
 		if err != nil {
 			return all, err
 		}
-		all, req.Max = append(all, c), req.Max-len(c.Positions)
+		all, room = append(all, c), room-len(c.Positions)
 	}
 	return all, nil
+}
+
+func (s *planted) Permits(ctx context.Context, engine store.EngineID, req store.PermitRequest) ([]store.Hold, error) {
+	holds, err := s.Store.Permits(ctx, engine, req)
+	for i := range holds {
+		h := &holds[i]
+		switch {
+		case s.bug == bugLends && h.Permits == 0 && h.Rule.AtOnce > 0 && !h.Rule.InOrder:
+			h.Permits++
+		case s.bug == bugSells:
+			h.Starts = append(h.Starts, h.Starts...)
+		case s.bug == bugPushes && h.Blocked:
+			h.Blocked, h.Permits = false, 1
+		}
+	}
+	return holds, err
 }
 
 func (s *planted) Bury(ctx context.Context, b store.Burial, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {

@@ -326,6 +326,11 @@ func (m *machine) mux(p *process) *stint.Mux {
 		mux.Add(stint.KindInfo{Name: kind, Queue: stint.DefaultQueue, Keep: kind == kept}, p.perform)
 	}
 	m.declare(mux)
+	if m.w.seed.Age < Boundless {
+		for name, rule := range limitRules {
+			mux.Limit(name, rule)
+		}
+	}
 	if m.judges {
 		mux.RetryFunc(judgement, decides)
 	}

@@ -25,6 +25,7 @@ type anyStore interface {
 	store.ScheduleKeeper
 	store.Leaser
 	store.Retainer
+	store.Limiter
 }
 
 // A process is the store that its engine sees, with nearly every optional role.
@@ -295,11 +296,16 @@ type (
 	latest interface {
 		store.Scheduler
 	}
+	newest interface {
+		store.Limiter
+	}
 )
 
 // seen is the process as its engine sees it.
 func (p *process) seen(deaf bool) store.Store {
 	switch old := p.w.seed.Age > Single; {
+	case p.w.seed.Age < Boundless:
+		return p.seenYoung(deaf)
 	case old && deaf:
 		return struct{ common }{p}
 	case old:
@@ -324,6 +330,38 @@ func (p *process) seen(deaf bool) store.Store {
 			later
 			latest
 		}{p, p, p}
+	}
+	return struct {
+		common
+		voice
+		later
+		latest
+	}{p, p, p, p}
+}
+
+// seenYoung is seen with limits.
+func (p *process) seenYoung(deaf bool) store.Store {
+	switch {
+	case p.w.calendar == nil && deaf:
+		return struct {
+			common
+			later
+			newest
+		}{p, p, p}
+	case p.w.calendar == nil:
+		return struct {
+			common
+			voice
+			later
+			newest
+		}{p, p, p, p}
+	case deaf:
+		return struct {
+			common
+			later
+			latest
+			newest
+		}{p, p, p, p}
 	}
 	return p
 }

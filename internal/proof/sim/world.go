@@ -137,6 +137,9 @@ func run(ctx context.Context, seed Seed, bug Bug, dir, path string) *Verdict {
 		machines.Go(m.keep)
 	}
 	people := w.hire()
+	if seed.Age < Boundless {
+		people.busy.Go(func() { w.tune(roll(seed.N, "tuner", 0)) })
+	}
 	w.observe(ctx, roll(seed.N, "observer", 0), troubled)
 	w.over.Store(true)
 	close(w.calm)

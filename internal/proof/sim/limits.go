@@ -1,0 +1,196 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
+)
+
+// limitRules are the limits that programs declare. People change the one called tuned, and allow at most
+// mostTuned at once.
+var limitRules = map[string]stint.LimitRule{
+	"serial": {AtOnce: 2},
+	"key":    {AtOnce: 1},
+	"order":  {AtOnce: 1, InOrder: true},
+	"rate":   {Starts: 1, Per: 5 * time.Second},
+	"tuned":  {AtOnce: 2},
+}
+
+const mostTuned = 4
+
+// bind has a job wait for limits.
+func bind(d dice, job *stint.NewJob) {
+	if !d.chance(35) {
+		return
+	}
+	switch d.IntN(6) {
+	case 0:
+		job.Limits = []string{"serial"}
+	case 1:
+		job.Limits = []string{fmt.Sprintf("key=%d", d.IntN(4))}
+	case 2:
+		job.Limits = []string{fmt.Sprintf("order=%d", d.IntN(4))}
+	case 3:
+		job.Limits = []string{"rate"}
+	case 4:
+		job.Limits = []string{"tuned"}
+	default:
+		job.Limits = []string{"serial", fmt.Sprintf("key=%d", d.IntN(4))}
+	}
+}
+
+// tune sets the rule of a limit, pauses it and takes that back while there is trouble.
+func (w *world) tune(d dice) {
+	p := w.newProcess("tuner", weathers[d.IntN(len(weathers))])
+	ctx := context.Background()
+	for !w.over.Load() {
+		w.rest(d.between(time.Second, 15*time.Second))
+		var err error
+		switch d.IntN(5) {
+		case 0, 1:
+			_, err = ask(ctx, p, opRule, func(ctx context.Context) (none, error) {
+				return none{}, w.store.SetLimit(ctx, "tuned", stint.LimitRule{AtOnce: 1 + d.IntN(mostTuned)}, p.name, "")
+			})
+		case 2:
+			_, err = ask(ctx, p, opRule, func(ctx context.Context) (bool, error) { return w.store.ResetLimit(ctx, "tuned") })
+		case 3:
+			pause := store.Pause{For: d.between(time.Second, 5*time.Second), Trial: d.chance(30), By: p.name}
+			_, err = ask(ctx, p, opRule, func(ctx context.Context) (none, error) { return none{}, w.store.PauseLimit(ctx, "tuned", pause) })
+		case 4:
+			_, err = ask(ctx, p, opRule, func(ctx context.Context) (bool, error) { return w.store.ResumeLimit(ctx, "tuned") })
+		}
+		w.note(p.name, nil, "the limit tuned is changed: %v", err)
+	}
+}
+
+func (p *process) Permits(ctx context.Context, engine store.EngineID, req store.PermitRequest) ([]store.Hold, error) {
+	return ask(ctx, p, opPermits, func(ctx context.Context) ([]store.Hold, error) {
+		holds, err := p.store.Permits(ctx, engine, req)
+		p.w.note(p.name, nil, "permits, engine %x: keep %v, take %v: %+v, %v", engine, req.Keep, req.Take, holds, err)
+		return holds, err
+	})
+}
+
+func (p *process) DeclareLimits(ctx context.Context, rules map[string]stint.LimitRule) error {
+	_, err := ask(ctx, p, opRule, func(ctx context.Context) (none, error) { return none{}, p.store.DeclareLimits(ctx, rules) })
+	return err
+}
+
+func (p *process) TidyPermits(ctx context.Context) (int, error) {
+	return ask(ctx, p, opRule, p.store.TidyPermits)
+}
+
+func (p *process) PauseLimit(ctx context.Context, gate string, pause store.Pause) error {
+	_, err := ask(ctx, p, opRule, func(ctx context.Context) (none, error) { return none{}, p.store.PauseLimit(ctx, gate, pause) })
+	return err
+}
+
+func (p *process) ResumeLimit(ctx context.Context, gate string) (bool, error) {
+	return ask(ctx, p, opRule, func(ctx context.Context) (bool, error) { return p.store.ResumeLimit(ctx, gate) })
+}
+
+// What only people call.
+
+func (p *process) SetLimit(ctx context.Context, name string, rule stint.LimitRule, by, why string) error {
+	return p.store.SetLimit(ctx, name, rule, by, why)
+}
+
+func (p *process) ResetLimit(ctx context.Context, name string) (bool, error) {
+	return p.store.ResetLimit(ctx, name)
+}
+
+func (p *process) Unblock(ctx context.Context, gate string) ([]stint.ID, error) {
+	return p.store.Unblock(ctx, gate)
+}
+
+func (p *process) Limits(ctx context.Context) ([]store.LimitInfo, error) { return p.store.Limits(ctx) }
+
+func (p *process) Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) {
+	return p.store.Gates(ctx, limit, most)
+}
+
+// turn is an attempt under a gate.
+type turn struct {
+	job      stint.ID
+	from, to time.Time
+}
+
+// checkLimits checks that no more attempts than a rule allows ran at once of any gate, and that no more
+// began in any second, of those that their engines recorded: one that was frozen or cut off may go on
+// while others have its permits, and records nothing.
+func (j *judging) checkLimits(w *world) {
+	gates := map[string][]turn{}
+	for _, x := range j.ledger.Executions {
+		if !x.Started.IsZero() && x.Slot > 0 && x.Outcome != stint.OutcomeLost {
+			for _, gate := range j.told[x.Job].info.Limits {
+				gates[gate] = append(gates[gate], turn{x.Job, x.Started, x.Finished})
+			}
+		}
+	}
+	for gate, turns := range gates {
+		slices.SortFunc(turns, func(a, b turn) int { return a.from.Compare(b.from) })
+		rule := limitRules[store.LimitOf(gate)]
+		most := rule.AtOnce
+		if gate == "tuned" {
+			most = mostTuned
+		}
+		if most > 0 {
+			j.checkAtOnce(gate, turns, most)
+		}
+		if rule.Starts > 0 {
+			j.checkRate(gate, turns, rule)
+		}
+		if rule.InOrder {
+			j.checkOrder(gate, turns)
+		}
+	}
+}
+
+func (j *judging) checkAtOnce(gate string, turns []turn, most int) {
+	var running []turn
+	for _, t := range turns {
+		running = slices.DeleteFunc(running, func(r turn) bool { return !r.to.After(t.from) })
+		if running = append(running, t); len(running) > most {
+			j.wrong(t.job, "began at %v beside %d others of %s, which allows %d", t.from, len(running)-1, gate, most)
+			return
+		}
+	}
+}
+
+func (j *judging) checkRate(gate string, turns []turn, rule stint.LimitRule) {
+	for i, t := range turns {
+		if first := i - rule.Starts - rule.Burst; first >= 0 && t.from.Sub(turns[first].from) < rule.Per {
+			j.wrong(t.job, "is one of %d that began in %v under %s, which allows %d and a burst of %d", i-first+1, t.from.Sub(turns[first].from), gate, rule.Starts, rule.Burst)
+			return
+		}
+	}
+}
+
+// checkOrder checks that no job of a gate begins between the first start of another one and its end.
+func (j *judging) checkOrder(gate string, turns []turn) {
+	whole := map[stint.ID]turn{}
+	for _, t := range turns {
+		was, known := whole[t.job]
+		if !known {
+			was = t
+		}
+		was.to = t.to
+		whole[t.job] = was
+	}
+	jobs := make([]turn, 0, len(whole))
+	for _, t := range whole {
+		jobs = append(jobs, t)
+	}
+	slices.SortFunc(jobs, func(a, b turn) int { return cmp.Or(a.from.Compare(b.from), a.to.Compare(b.to)) })
+	for i := 1; i < len(jobs); i++ {
+		if before := jobs[i-1]; jobs[i].from.Before(before.to) {
+			j.wrong(jobs[i].job, "began at %v although job %d of %s, which began before, ended at %v", jobs[i].from, before.job, gate, before.to)
+			return
+		}
+	}
+}
