@@ -1139,8 +1139,7 @@ begin
         if not s.ended then
           select * into s from stint.unique_holder(doomed[spot]); -- without the marker
         end if;
-        if case when starts[places[spot]] then modes[places[spot]] = 'keep' and s.state = 'available' and not s.begun
-             else not s.ended end then -- it became ready or began meanwhile, and is kept
+        if not s.ended and (not starts[places[spot]] or modes[places[spot]] = 'keep' and s.state = 'available' and not s.begun) then -- it became ready or began meanwhile, and is kept
           stands[places[spot]] := doomed[spot]; states[places[spot]] := s.state;
           continue;
         end if;
