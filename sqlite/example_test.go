@@ -189,6 +189,47 @@ func ExampleStore_Jobs() {
 	// Output: 0 <nil>
 }
 
+// While one runs, any number of enqueues store one more, which begins after all of them.
+func Example_oneMoreAfterTheCurrent() {
+	ctx := context.Background()
+	store, err := sqlite.Open(ctx, sqlite.Memory)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	client := stint.NewClient(store)
+
+	type account struct{ ID int }
+	sync := stint.NewKind[account]("sync", stint.UniqueUntilStarted(stint.By("/ID")), stint.LimitedBy("account", "/ID"))
+
+	mux := stint.NewMux()
+	mux.Limit("account", stint.LimitRule{AtOnce: 1})
+	runs := 0
+	stint.Handle(mux, sync, func(ctx context.Context, _ *stint.Job, a account) error {
+		if runs++; runs > 1 {
+			return nil
+		}
+		first, _ := sync.EnqueueReceipt(ctx, client, a)
+		second, err := sync.EnqueueReceipt(ctx, client, a)
+		fmt.Println("one more:", !first.Duplicate, second.Duplicate, second.ID == first.ID)
+		return err
+	})
+	if _, err := sync.Enqueue(ctx, client, account{7}); err != nil {
+		log.Fatal(err)
+	}
+	eng, err := engine.New(store, mux, engine.Config{Drain: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := eng.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("runs:", runs)
+	// Output:
+	// one more: true true true
+	// runs: 2
+}
+
 func Example_uniqueJobs() {
 	ctx := context.Background()
 	store, err := sqlite.Open(ctx, sqlite.Memory)
