@@ -21,9 +21,9 @@ import (
 func TestSQLAndGoReadUniquenessAlike(t *testing.T) {
 	s := newStore(t)
 	for _, text := range []string{
-		"until-ended", "within:1h", "within:1h30m", "slot:1d", "slot:1w2d", "within:1.5s", "within:250ms", "until-ended,by=/a", "until-ended,by=/b/0|/a,replace",
+		"until-ended", "until-started", "until-started,by=/a,replace-keep-time", "within:1h", "within:1h30m", "slot:1d", "slot:1w2d", "within:1.5s", "within:250ms", "until-ended,by=/a", "until-ended,by=/b/0|/a,replace",
 		"until-ended,by=/~1~0", "until-ended,across=x y", "until-ended,cancel-old", "within:1h,replace-keep-time,by=/a", "slot:1h,keep",
-		"", "until-end", "until-ended:1h", "within", "within:", "within:0s", "within:5", "within:-1h", "within:1us", "slot:101y", "within:40000d", "until-ended,", "until-ended,by=",
+		"", "until-end", "until-ended:1h", "until-started:1h", "until-started,cancel-old", "until-startedx", "within", "within:", "within:0s", "within:5", "within:-1h", "within:1us", "slot:101y", "within:40000d", "until-ended,", "until-ended,by=",
 		"until-ended,by=a", "until-ended,by=/~2", "until-ended,by=/nothing", "until-ended,by=/b/2", "until-ended,across=", "until-ended,replace,replace",
 		"within:1h,cancel-old", "until-ended,by=/a,by=/a", "until-ended,keep,replace",
 	} {
@@ -51,6 +51,22 @@ func TestSQLAndGoShareUniqueKeys(t *testing.T) {
 		if id := value[stint.ID](t, s.pool, `select stint.enqueue('k', '{"n":2,"id":"\u00e9"}', uniqueness => $1)`, text); id != r.ID {
 			t.Errorf("%s: SQL is answered with job %d, want %d", text, id, r.ID)
 		}
+	}
+	// Until-started, what waits is kept, and what is ready is not: SQL is always in a caller's transaction.
+	waits, ready := stint.UniqueUntilStarted(stint.By("/id")), stint.UniqueUntilStarted(stint.By("/id"), stint.Across("ready"))
+	one := stint.NewJob{Kind: "k", Args: []byte(`{"id":1}`), Delay: time.Hour}
+	waits(&one)
+	sleeper, err := client.Enqueue(t.Context(), one)
+	must(t, err)
+	one.Delay = 0
+	ready(&one)
+	passed, err := client.Enqueue(t.Context(), one)
+	must(t, err)
+	if id := value[stint.ID](t, s.pool, `select stint.enqueue('k', '{"id":1}', uniqueness => 'until-started,by=/id')`); id != sleeper {
+		t.Errorf("SQL is answered with job %d, want %d", id, sleeper)
+	}
+	if id := value[stint.ID](t, s.pool, `select stint.enqueue('k', '{"id":1}', uniqueness => 'until-started,by=/id,across=ready')`); id == passed {
+		t.Errorf("SQL is answered with job %d, which is ready", id)
 	}
 	// What an engine declares holds for SQL, unless that says otherwise.
 	w := storetest.NewWorker(t, s)

@@ -12,6 +12,7 @@ import (
 	_ "github.com/ncruces/go-sqlite3/driver" // or any other driver for SQLite
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
 )
@@ -191,7 +192,8 @@ func ExampleStore_Jobs() {
 
 // While one runs, any number of enqueues store one more, which begins after all of them.
 func Example_oneMoreAfterTheCurrent() {
-	ctx := context.Background()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
 	store, err := sqlite.Open(ctx, sqlite.Memory)
 	if err != nil {
 		log.Fatal(err)
@@ -207,6 +209,7 @@ func Example_oneMoreAfterTheCurrent() {
 	runs := 0
 	stint.Handle(mux, sync, func(ctx context.Context, _ *stint.Job, a account) error {
 		if runs++; runs > 1 {
+			stop()
 			return nil
 		}
 		first, _ := sync.EnqueueReceipt(ctx, client, a)
@@ -217,11 +220,11 @@ func Example_oneMoreAfterTheCurrent() {
 	if _, err := sync.Enqueue(ctx, client, account{7}); err != nil {
 		log.Fatal(err)
 	}
-	eng, err := engine.New(store, mux, engine.Config{Drain: true})
+	worker, err := engine.New(store, mux, engine.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := eng.Run(ctx); err != nil {
+	if err := worker.Run(ctx); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println("runs:", runs)
