@@ -20,9 +20,10 @@ type UniqueScope string
 
 // The scopes.
 const (
-	UntilEnded UniqueScope = "until-ended" // until it has completed, failed or was cancelled
-	Within     UniqueScope = "within"      // for a period from its enqueue
-	Slot       UniqueScope = "slot"        // to the end of the calendar slot in which it was enqueued
+	UntilEnded   UniqueScope = "until-ended"   // until it has completed, failed or was cancelled
+	UntilStarted UniqueScope = "until-started" // until an engine has claimed it, or it was cancelled
+	Within       UniqueScope = "within"        // for a period from its enqueue
+	Slot         UniqueScope = "slot"          // to the end of the calendar slot in which it was enqueued
 )
 
 // OnConflict says what happens to a job whose unique key another job holds.
@@ -75,6 +76,15 @@ type UniqueOption func(*Uniqueness)
 // the same key wait. See docs/unique.md.
 func UniqueUntilEnded(opts ...UniqueOption) Option { return unique(UntilEnded, 0, opts) }
 
+// UniqueUntilStarted is [UniqueUntilEnded] until an engine has claimed the job for the first time: what
+// is retried, snoozed or lost has started. A job that is kept begins after the enqueue has committed, so
+// it sees what that transaction wrote.
+//
+// In a caller's transaction only a job that waits for its time is kept. One that is ready or overdue may
+// begin before the commit, so it stays as it is, and the new job is stored and has the key. With a delay
+// such as a second, transactions that follow one another share a job.
+func UniqueUntilStarted(opts ...UniqueOption) Option { return unique(UntilStarted, 0, opts) }
+
 // UniqueWithin is [UniqueUntilEnded] for a period from the enqueue, by the store's clock, whether
 // the job has ended or not.
 func UniqueWithin(d time.Duration, opts ...UniqueOption) Option { return unique(Within, d, opts) }
@@ -121,7 +131,7 @@ func OrCancelOld() UniqueOption { return CancelOld.option }
 func (u Uniqueness) String() string {
 	var b strings.Builder
 	b.WriteString(string(u.Scope))
-	if u.Scope != UntilEnded {
+	if u.Scope.timed() {
 		b.WriteString(":" + retry.FormatDuration(u.Period))
 	}
 	if len(u.By) > 0 {
@@ -138,7 +148,10 @@ func (u Uniqueness) String() string {
 	return b.String()
 }
 
-// ParseUniqueness reads until-ended, within:1h or slot:24h, and after commas, in any order,
+// timed reports whether a period belongs to the scope.
+func (s UniqueScope) timed() bool { return s != UntilEnded && s != UntilStarted }
+
+// ParseUniqueness reads until-ended, until-started, within:1h or slot:24h, and after commas, in any order,
 // by=/tenant|/id, across=name, and keep, replace, replace-keep-time or cancel-old. Errors are
 // [InvalidError]s.
 func ParseUniqueness(text string) (Uniqueness, error) {
@@ -146,9 +159,9 @@ func ParseUniqueness(text string) (Uniqueness, error) {
 	scope, period, timed := strings.Cut(parts[0], ":")
 	u := Uniqueness{Scope: UniqueScope(scope)}
 	switch u.Scope {
-	case UntilEnded:
+	case UntilEnded, UntilStarted:
 		if timed {
-			return u, valid.Invalid("unique", "until-ended has no period")
+			return u, valid.Invalid("unique", "%s has no period", scope)
 		}
 	case Within, Slot:
 		var err error
@@ -160,7 +173,7 @@ func ParseUniqueness(text string) (Uniqueness, error) {
 		}
 		u.Period = u.Period.Truncate(time.Millisecond)
 	default:
-		return u, valid.Invalid("unique", "%q is not until-ended, within:1h or slot:24h", parts[0])
+		return u, valid.Invalid("unique", "%q is not until-ended, until-started, within:1h or slot:24h", parts[0])
 	}
 	for _, part := range parts[1:] {
 		name, value, named := strings.Cut(part, "=")
@@ -181,7 +194,7 @@ func ParseUniqueness(text string) (Uniqueness, error) {
 		u.OnConflict = Keep
 	}
 	if u.OnConflict == CancelOld && u.Scope != UntilEnded {
-		return u, valid.Invalid("unique", "cancel-old is for until-ended: there would be no conflict in the rest of a period")
+		return u, valid.Invalid("unique", "cancel-old is for until-ended: what holds a key otherwise may have ended, or has not begun")
 	}
 	for _, pointer := range u.By {
 		if err := checkPointer("unique", pointer); err != nil {

@@ -21,9 +21,9 @@ import (
 func TestSQLAndGoReadUniquenessAlike(t *testing.T) {
 	s := newStore(t)
 	for _, text := range []string{
-		"until-ended", "within:1h", "within:1h30m", "slot:1d", "slot:1w2d", "within:1.5s", "within:250ms", "until-ended,by=/a", "until-ended,by=/b/0|/a,replace",
+		"until-ended", "until-started", "until-started,by=/a,replace-keep-time", "within:1h", "within:1h30m", "slot:1d", "slot:1w2d", "within:1.5s", "within:250ms", "until-ended,by=/a", "until-ended,by=/b/0|/a,replace",
 		"until-ended,by=/~1~0", "until-ended,across=x y", "until-ended,cancel-old", "within:1h,replace-keep-time,by=/a", "slot:1h,keep",
-		"", "until-end", "until-ended:1h", "within", "within:", "within:0s", "within:5", "within:-1h", "within:1us", "slot:101y", "within:40000d", "until-ended,", "until-ended,by=",
+		"", "until-end", "until-ended:1h", "until-started:1h", "until-started,cancel-old", "until-startedx", "within", "within:", "within:0s", "within:5", "within:-1h", "within:1us", "slot:101y", "within:40000d", "until-ended,", "until-ended,by=",
 		"until-ended,by=a", "until-ended,by=/~2", "until-ended,by=/nothing", "until-ended,by=/b/2", "until-ended,across=", "until-ended,replace,replace",
 		"within:1h,cancel-old", "until-ended,by=/a,by=/a", "until-ended,keep,replace",
 	} {
@@ -51,6 +51,22 @@ func TestSQLAndGoShareUniqueKeys(t *testing.T) {
 		if id := value[stint.ID](t, s.pool, `select stint.enqueue('k', '{"n":2,"id":"\u00e9"}', uniqueness => $1)`, text); id != r.ID {
 			t.Errorf("%s: SQL is answered with job %d, want %d", text, id, r.ID)
 		}
+	}
+	// Until-started, what waits is kept, and what is ready is not: SQL is always in a caller's transaction.
+	waits, ready := stint.UniqueUntilStarted(stint.By("/id")), stint.UniqueUntilStarted(stint.By("/id"), stint.Across("ready"))
+	one := stint.NewJob{Kind: "k", Args: []byte(`{"id":1}`), Delay: time.Hour}
+	waits(&one)
+	sleeper, err := client.Enqueue(t.Context(), one)
+	must(t, err)
+	one.Delay = 0
+	ready(&one)
+	passed, err := client.Enqueue(t.Context(), one)
+	must(t, err)
+	if id := value[stint.ID](t, s.pool, `select stint.enqueue('k', '{"id":1}', uniqueness => 'until-started,by=/id')`); id != sleeper {
+		t.Errorf("SQL is answered with job %d, want %d", id, sleeper)
+	}
+	if id := value[stint.ID](t, s.pool, `select stint.enqueue('k', '{"id":1}', uniqueness => 'until-started,by=/id,across=ready')`); id == passed {
+		t.Errorf("SQL is answered with job %d, which is ready", id)
 	}
 	// What an engine declares holds for SQL, unless that says otherwise.
 	w := storetest.NewWorker(t, s)
@@ -190,6 +206,75 @@ var uniqueTraps = []trap{
 			}
 			if n := value[int](b, b.s.pool, `select count(*)::int from stint.cancellations`); n != 0 {
 				return fmt.Errorf("%d markers are left", n)
+			}
+		}
+		return nil
+	}},
+	{"What is kept until-started in a transaction is not promoted before the commit", func(b *bench) error {
+		a := uniqueJob
+		a.Unique, a.Delay = "until-started", 500*time.Millisecond
+		id := must1(stint.NewClient(b.s).Enqueue(b.Context(), a))(b)
+		tx := begin(b, b.s)
+		if r := must1(stint.NewClient(b.s).With(Tx(tx)).EnqueueReceipt(b.Context(), a))(b); r.ID != id || !r.Duplicate {
+			return fmt.Errorf("it is answered with %+v, want a duplicate of job %d", r, id)
+		}
+		time.Sleep(a.Delay)
+		during := must1(b.s.Promote(b.Context(), time.Time{}, 10))(b)
+		b.must(tx.Commit(b.Context()))
+		after := must1(b.s.Promote(b.Context(), time.Time{}, 10))(b)
+		if during.Moved != 0 || after.Moved != 1 {
+			return fmt.Errorf("%d are promoted before the commit, and %d after it", during.Moved, after.Moved)
+		}
+		return nil
+	}},
+	{"What is promoted or cancelled while it is to be kept until-started is not kept", func(b *bench) error {
+		for _, end := range []string{
+			`insert into stint.entries (lane, job, body, attempt, priority, queue, kind)
+				select stint.lane(queue, priority, 'normal'), job, body, attempt, priority, queue, kind from gone`,
+			`insert into stint.executions (pos, nonce, engine, started, finished, attempt, slot, outcome, final)
+				select job, 0, 0, now(), now(), 1, 0, 6, true from gone`,
+		} {
+			a := uniqueJob
+			a.Unique, a.Delay, a.Args = "until-started", time.Hour, fmt.Appendf(nil, `%d`, len(end))
+			id := must1(stint.NewClient(b.s).Enqueue(b.Context(), a))(b)
+			gate, tx := begin(b, b.s), begin(b, b.s)
+			exec1(b, gate, `with gone as (delete from stint.waiting returning *) `+end)
+			answer := b.enqueueUnique(Tx(tx), a)
+			if err := b.blocked(); err != nil {
+				return err
+			}
+			b.must(gate.Commit(b.Context()))
+			if r := <-answer; r.err != nil || r.list[0].Duplicate || r.list[0].Replaced != 0 || r.list[0].ID == id {
+				return fmt.Errorf("it is answered with %+v", r)
+			}
+			b.must(tx.Commit(b.Context()))
+			b.must(errOf(b.s.pool.Exec(b.Context(), `delete from stint.waiting`))) // not for the next round
+		}
+		return nil
+	}},
+	{"A holder until-started that begins while the lane is waited for is not kept", func(b *bench) error {
+		for _, text := range []string{"until-started", "until-started,replace"} {
+			a := uniqueJob
+			a.Unique, a.Queue = text, strings.ReplaceAll(text, ",", " ") // a lane each
+			id := must1(stint.NewClient(b.s).Enqueue(b.Context(), a))(b)
+			lane := store.LaneOf(a.Queue, 0, store.PartNormal, "").ID
+			gate := begin(b, b.s)
+			exec1(b, gate, `select pg_advisory_xact_lock($1 # ('stint.entries'::regclass::oid::bigint << 24))`, int64(lane))
+			answer := b.enqueueUnique(stint.Tx{}, a)
+			if err := b.blocked(); err != nil {
+				return err
+			}
+			w := storetest.Join(b, b.s, "k")
+			exec1(b, gate, `insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions)
+				select $1, f.n + 1, 7, $2, 1, e.xid, e.pos, array[e.pos] from stint.entries e, stint.frontier($1) f where e.pos = $3`, int64(lane), int64(w.Info.Token), int64(id))
+			b.must(gate.Commit(b.Context()))
+			r := <-answer
+			if r.err != nil || r.list[0].Duplicate || r.list[0].Replaced != 0 || r.list[0].ID == id {
+				return fmt.Errorf("%s: beside one that has begun it is answered with %+v", text, r)
+			}
+			next := must1(stint.NewClient(b.s).EnqueueReceipt(b.Context(), a))(b)
+			if text == "until-started" && (next.ID != r.list[0].ID || !next.Duplicate) || text != "until-started" && next.Replaced != r.list[0].ID {
+				return fmt.Errorf("%s: the next is answered with %+v, and %+v has the key", text, next, r.list[0])
 			}
 		}
 		return nil

@@ -12,6 +12,7 @@ import (
 	_ "github.com/ncruces/go-sqlite3/driver" // or any other driver for SQLite
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
 )
@@ -187,6 +188,49 @@ func ExampleStore_Jobs() {
 	})
 	fmt.Println(len(jobs), err)
 	// Output: 0 <nil>
+}
+
+// While one runs, any number of enqueues store one more, which begins after all of them.
+func Example_oneMoreAfterTheCurrent() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	store, err := sqlite.Open(ctx, sqlite.Memory)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	client := stint.NewClient(store)
+
+	type account struct{ ID int }
+	sync := stint.NewKind[account]("sync", stint.UniqueUntilStarted(stint.By("/ID")), stint.LimitedBy("account", "/ID"))
+
+	mux := stint.NewMux()
+	mux.Limit("account", stint.LimitRule{AtOnce: 1})
+	runs := 0
+	stint.Handle(mux, sync, func(ctx context.Context, _ *stint.Job, a account) error {
+		if runs++; runs > 1 {
+			stop()
+			return nil
+		}
+		first, _ := sync.EnqueueReceipt(ctx, client, a)
+		second, err := sync.EnqueueReceipt(ctx, client, a)
+		fmt.Println("one more:", !first.Duplicate, second.Duplicate, second.ID == first.ID)
+		return err
+	})
+	if _, err := sync.Enqueue(ctx, client, account{7}); err != nil {
+		log.Fatal(err)
+	}
+	worker, err := engine.New(store, mux, engine.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := worker.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("runs:", runs)
+	// Output:
+	// one more: true true true
+	// runs: 2
 }
 
 func Example_uniqueJobs() {

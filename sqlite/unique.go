@@ -33,12 +33,17 @@ type uniqueHolder struct {
 	due   int64 // while it waits
 }
 
-// holds reports whether a job that is so unique finds the key held.
-func (h uniqueHolder) holds(u stint.Uniqueness, now int64) bool {
-	if u.Scope == stint.UntilEnded {
+// holds reports whether a job that is so unique finds the key held. Until-started, one that is kept must
+// begin after the commit: of those that are due, only the store's own transaction knows that.
+func (h uniqueHolder) holds(u stint.Uniqueness, now int64, own bool) bool {
+	switch u.Scope {
+	case stint.UntilEnded:
 		return h.state != "" && !h.state.Final()
+	case stint.UntilStarted:
+		return !h.begun && (h.state == stint.Scheduled && (h.due > now || u.OnConflict != stint.Keep) || h.state == stint.Available && own)
+	default:
+		return h.until > now
 	}
-	return h.until > now
 }
 
 func (d *direct) uniqueHolder(key string) (uniqueHolder, error) {
@@ -63,7 +68,7 @@ func (s *stored) takeUnique(j *stint.NewJob, now int64, due *int64) (r stint.Rec
 		return r, err
 	}
 	h, err := s.uniqueHolder(key)
-	if err != nil || !h.holds(u, now) {
+	if err != nil || !h.holds(u, now, s.own()) {
 		return r, err
 	}
 	waits := h.state == stint.Scheduled || h.state == stint.Available && s.own()
@@ -111,7 +116,8 @@ func (c *conn) heldByAnother(j *stint.NewJob, ended stint.ID, now int64) (stint.
 		return 0, err
 	}
 	h, err := (*direct)(c).uniqueHolder(key)
-	if err != nil || h.job == ended || !h.holds(u, now) {
+	u.OnConflict = stint.Keep // whatever else it says
+	if err != nil || h.job == ended || !h.holds(u, now, false) {
 		return 0, err
 	}
 	return h.job, nil

@@ -60,13 +60,39 @@ func (d *database) uniqueHolder(in *modelTx, j stint.NewJob) (stint.ID, stint.St
 	case d.is("holds a unique key when its job has ended"):
 		held = true
 	}
-	if u.Scope != stint.UntilEnded {
+	switch u.Scope {
+	case stint.UntilStarted:
+		held = d.heldUntilStarted(in, u, k.holder, state)
+	case stint.Within, stint.Slot:
 		held = k.due.After(time.Now())
 	}
 	if !held {
 		return 0, ""
 	}
 	return k.holder, state
+}
+
+// begun reports whether an engine has had a job.
+func (d *database) begun(id stint.ID) bool {
+	for _, x := range d.done {
+		if x.Job == id {
+			return true
+		}
+	}
+	return false
+}
+
+// heldUntilStarted reports whether a job that has not begun holds its key: it is replaced, or begins only
+// after the commit.
+func (d *database) heldUntilStarted(in *modelTx, u stint.Uniqueness, id stint.ID, state stint.State) bool {
+	early := d.is("keeps what may begin before the commit")
+	switch {
+	case d.begun(id) && !d.is("holds a key until-started again when its job is retried"):
+		return false
+	case state == stint.Scheduled || state == stint.Retrying:
+		return u.OnConflict != stint.Keep || d.jobs[id].due.After(time.Now()) || early
+	}
+	return state == stint.Available && (in == nil || early)
 }
 
 // takeUnique makes room for a unique job, or says whose duplicate it is. The due time is
@@ -77,10 +103,7 @@ func (d *database) takeUnique(in *modelTx, j stint.NewJob) (r stint.Receipt, due
 		return r, due
 	}
 	_, u, _ := j.UniqueKey()
-	begun := false
-	for _, x := range d.done {
-		begun = begun || x.Job == id
-	}
+	begun := d.begun(id)
 	waits := state == stint.Scheduled || state == stint.Available && in == nil
 	switch {
 	case u.OnConflict == stint.CancelOld:

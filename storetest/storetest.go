@@ -25,6 +25,7 @@ package storetest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -113,7 +114,7 @@ type Preparer interface {
 // Run proves a store.
 func Run(t *testing.T, h Harness) {
 	for _, g := range []group{
-		{"Enqueue", enqueueTests}, {"Tx", txTests}, {"Keys", keysTests}, {"Unique", uniqueTests}, {"Correlation", correlationTests}, {"Beside", besideTests},
+		{"Enqueue", enqueueTests}, {"Tx", txTests}, {"Keys", keysTests}, {"Unique", slices.Concat(uniqueTests, startedTests)}, {"Correlation", correlationTests}, {"Beside", besideTests},
 		{"Look", lookTests}, {"Since", lookSinceTests}, {"Claim", claimTests}, {"Lanes", claimLanesTests}, {"Late", lateTests},
 		{"Finish", finishTests}, {"Record", recordTests}, {"Poison", poisonTests}, {"Successor", successorTests},
 		{"Losses", lossesTests}, {"Expiry", expiryTests}, {"Faulty", faultyTests}, {"Undecided", undecidedTests}, {"Complete", completeTests},

@@ -939,9 +939,9 @@ declare
   selected jsonb := '{}';
 begin
   scope := split_part(parts[1], ':', 1);
-  if parts[1] is null or parts[1] !~ '^(until-ended|(within|slot):([0-9]+([.][0-9]+)?(w|d|h|m|s|ms|us))+)$' then
-    raise exception 'stint: % is not until-ended, within:1h or slot:24h', quote_nullable(parts[1]) using errcode = '22023';
-  elsif scope <> 'until-ended' then
+  if parts[1] is null or parts[1] !~ '^(until-ended|until-started|(within|slot):([0-9]+([.][0-9]+)?(w|d|h|m|s|ms|us))+)$' then
+    raise exception 'stint: % is not until-ended, until-started, within:1h or slot:24h', quote_nullable(parts[1]) using errcode = '22023';
+  elsif scope in ('within', 'slot') then
     period := round(extract(epoch from regexp_replace(split_part(parts[1], ':', 2), '([a-z])([0-9])', '\1 \2', 'g')::interval) * 1000000);
     if period not between 1000 and 3153600000000000 then
       raise exception 'stint: % is no period for unique jobs', split_part(parts[1], ':', 2) using errcode = '22023';
@@ -952,7 +952,7 @@ begin
       pointers := array(select distinct p collate "C" from unnest(string_to_array(substr(part, 4), '|')) as p order by 1);
     elsif part ~ '^across=[^[:cntrl:]]+$' and across is null then
       across := substr(part, 8);
-    elsif part in ('keep', 'replace', 'replace-keep-time', 'cancel-old') and mode is null and (part <> 'cancel-old' or period is null) then
+    elsif part in ('keep', 'replace', 'replace-keep-time', 'cancel-old') and mode is null and (part <> 'cancel-old' or scope = 'until-ended') then
       mode := part;
     else
       raise exception 'stint: % is not by=/id|/tenant, across=name, keep, replace, replace-keep-time or, for until-ended, cancel-old, each once', quote_literal(part)
@@ -1008,6 +1008,10 @@ $$;
 -- lane, which a caller's transaction must not hold; so p_own says whose this one is. A
 -- job that is to run again (p_again) does not stand in its own way. With the owner's
 -- rights: to take a key over is to update a row.
+-- A job that is kept until-started begins after the commit. One that waits for its time is
+-- locked so that no promotion moves it, but not when it is due: with a producer
+-- at any moment it would wait for ever. One that is ready is kept under the lock of its lane, and so
+-- only by the store's own transaction.
 create function stint.take_unique(p_unique text[], p_kinds text[], p_args jsonb[], p_keys text[], p_jobs bigint[], p_own boolean, p_again bigint default null)
 returns table (id bigint, job bigint, state text, old bigint, due timestamptz) language plpgsql security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
@@ -1016,6 +1020,7 @@ as $$
 declare
   clock  timestamptz := clock_timestamp();
   keys   text[]; modes text[]; untils timestamptz[]; -- of each job
+  starts boolean[]; -- whether it is unique until-started
   firsts integer[]; -- the first of the batch with the same key
   fresh  text[];
   r      record;
@@ -1026,13 +1031,14 @@ declare
   held   boolean;
   doomed bigint[] := '{}'; -- the holders that are to make room,
   marked bigint[] := '{}'; -- those with a marker of this transaction,
-  places integer[] := '{}'; -- and which jobs they are to make room for
+  places integer[] := '{}'; -- and which jobs they are to make room for; or who is to be kept, if it does not begin
+  lane   bigint;
   stands bigint[]; states text[]; olds bigint[]; dues timestamptz[]; -- the answers
 begin
-  select array_agg(k.key order by i), array_agg(k.mode order by i),
+  select array_agg(k.key order by i), array_agg(case when p_again is null then k.mode else 'keep' end order by i), array_agg(k.scope = 'until-started' order by i),
          array_agg(case k.scope when 'within' then clock + k.period * interval '1 microsecond'
            when 'slot' then timestamptz 'epoch' + (floor(extract(epoch from clock) * 1000000 / k.period) + 1) * k.period * interval '1 microsecond' end order by i)
-    into keys, modes, untils
+    into keys, modes, starts, untils
     from unnest(p_unique, p_kinds, p_args) with ordinality as u(spec, kind, args, i), stint.unique_key(u.spec, u.kind, u.args) as k;
   if keys is null then
     return;
@@ -1077,9 +1083,21 @@ begin
         continue;
       end if;
       select * into s from stint.unique_holder(h.job);
-      held := h.job is distinct from p_again and case when untils[r.i] is null
-        then s.state in ('scheduled', 'retrying', 'available', 'running') else h.until > clock_timestamp() end;
-      if held is true and (modes[r.i] = 'keep' or p_again is not null or modes[r.i] <> 'cancel-old'
+      held := h.job is distinct from p_again and case when starts[r.i]
+        then not s.begun and (s.state = 'scheduled' and (s.due > clock or modes[r.i] <> 'keep') or s.state = 'available' and p_own)
+        when untils[r.i] is null then s.state in ('scheduled', 'retrying', 'available', 'running') else h.until > clock_timestamp() end;
+      if held is true and starts[r.i] and modes[r.i] = 'keep' and s.state = 'scheduled' then
+        perform from stint.waiting w where w.job = h.job for key share; -- not promoted before the commit
+        if found then
+          select * into s from stint.unique_holder(h.job);
+          if s.state = 'scheduled' and not s.begun then
+            stands[r.i] := h.job; states[r.i] := s.state;
+            exit;
+          end if;
+        end if;
+        continue;
+      end if;
+      if held is true and not starts[r.i] and (modes[r.i] = 'keep' or modes[r.i] <> 'cancel-old'
           and (s.begun or not (s.state = 'scheduled' or s.state = 'available' and p_own))) is not false then
         stands[r.i] := h.job; states[r.i] := s.state;
         exit;
@@ -1089,12 +1107,16 @@ begin
         continue; -- looked at again, now that nobody else takes it over
       end if;
       if held is true then
+        doomed := doomed || h.job; places := places || r.i; dues[r.i] := case when modes[r.i] = 'replace-keep-time' then coalesce(s.due, '-infinity') end;
+        exit when modes[r.i] = 'keep';
         insert into stint.cancellations (job, why) values (h.job, case modes[r.i] when 'cancel-old'
           then 'another job took its unique key' else 'replaced by a newer job with its unique key' end) on conflict do nothing;
         if found then
           marked := marked || h.job;
         end if;
-        doomed := doomed || h.job; places := places || r.i; dues[r.i] := case when modes[r.i] = 'replace-keep-time' then coalesce(s.due, '-infinity') end;
+        if starts[r.i] then
+          perform from stint.waiting w where w.job = h.job for update; -- in the order of the keys, as by who keeps
+        end if;
       else
         update stint.idempotency i set job = p_jobs[r.i], until = untils[r.i], expires = greatest(untils[r.i], clock + interval '24 hours')
           where i.key = r.key;
@@ -1103,8 +1125,16 @@ begin
     end loop;
   end loop;
   if doomed <> '{}' then
-    perform stint.cancel_waiting(doomed);
+    perform stint.cancel_waiting(array(select doomed[p] from generate_subscripts(places, 1) as p where modes[places[p]] <> 'keep'));
     if p_own then
+      -- Of those that are kept too, in the order of the lanes.
+      if 'keep' = any (array(select modes[p] from unnest(places) as p)) then
+        for lane in select distinct l.lane from unnest(doomed) as d(job), lateral (
+            select e.lane from stint.entries e where e.pos = coalesce((select max(n.pos) from stint.entries n where n.job = d.job), d.job)) l
+          where l.lane >= 0 order by 1 loop
+          perform pg_advisory_xact_lock(lane # ('stint.entries'::regclass::oid::bigint << 24)); -- as in claim
+        end loop;
+      end if;
       perform stint.cancel_ready(doomed, true);
     end if;
     for spot in 1 .. cardinality(doomed) loop
@@ -1119,7 +1149,7 @@ begin
         if not s.ended then
           select * into s from stint.unique_holder(doomed[spot]); -- without the marker
         end if;
-        if not s.ended then -- it became ready or began meanwhile, and is kept
+        if not s.ended and (not starts[places[spot]] or modes[places[spot]] = 'keep' and s.state = 'available' and not s.begun) then -- it became ready or began meanwhile, and is kept
           stands[places[spot]] := doomed[spot]; states[places[spot]] := s.state;
           continue;
         end if;
