@@ -212,7 +212,7 @@ var uniqueTraps = []trap{
 	}},
 	{"What is kept until-started in a transaction is not promoted before the commit", func(b *bench) error {
 		a := uniqueJob
-		a.Unique, a.Delay = "until-started", 500*time.Millisecond
+		a.Unique, a.Delay = "until-started", 3*time.Second
 		id := must1(stint.NewClient(b.s).Enqueue(b.Context(), a))(b)
 		tx := begin(b, b.s)
 		if r := must1(stint.NewClient(b.s).With(Tx(tx)).EnqueueReceipt(b.Context(), a))(b); r.ID != id || !r.Duplicate {

@@ -15,7 +15,7 @@ var startedTests = []test{
 	{"Until-started, a job keeps others out until it is claimed, and not when it is retried or lost", func(t *T) {
 		a := job("k", stint.UniqueUntilStarted(), stint.Retry(retry.Fixed(5, time.Millisecond)))
 		waits := a
-		waits.Delay = 300 * time.Millisecond
+		waits.Delay = 3 * time.Second
 		first := t.keyed(waits)[0].ID
 		equal(t, t.keyed(a)[0], stint.Receipt{ID: first, Duplicate: true, State: stint.Scheduled}, "while it waits it is answered with %+v, want %+v")
 		t.promoteAfter(waits.Delay, 1)
@@ -55,7 +55,7 @@ var startedTests = []test{
 	}},
 	{"Until-started in a transaction, what waits is kept, and what may begin before the commit is not", func(t *T) {
 		a := job("k", stint.UniqueUntilStarted(), stint.Delay(time.Hour))
-		soon := job("k", stint.UniqueUntilStarted(), stint.Delay(300*time.Millisecond))
+		soon := job("k", stint.UniqueUntilStarted(), stint.Delay(3*time.Second))
 		first := t.keyed(soon)[0].ID
 		tx := t.begin()
 		equal(t, t.keyedIn(tx, a)[0], stint.Receipt{ID: first, Duplicate: true, State: stint.Scheduled}, "it is answered with %+v, want %+v")
