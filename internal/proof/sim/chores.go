@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -357,8 +358,9 @@ const (
 	insert into stint_executions (pos, job, attempt, nonce, engine, slot, started, finished, outcome, final, reason)
 	values (?, nullif(?, ?), ?, ?, ?, 0, ?, ?, ?, ?, nullif(?, ''))`
 	nextSQL = `
-	insert into stint_entries (lane, created, job, body, attempt, priority, losses, suspect, queue, kind)
-	select ?, ?, ifnull(job, pos), ifnull(body, pos), ?, ?, ?, ?, ?, ? from stint_entries where pos = ?`
+	insert into stint_entries (lane, created, job, body, attempt, priority, losses, suspect, queue, kind, limits)
+	select ?, ?, ifnull(job, pos), ifnull(body, pos), ?, ?, ?, ?, ?, ?, limits from stint_entries where pos = ?`
+	againSQL = `insert into stint_reruns (gate, job) values (?, ?) on conflict do nothing`
 	whySQL    = `select why from stint_cancellations where job = ?`
 	unmarkSQL = `delete from stint_cancellations where job = ?`
 )
@@ -387,7 +389,12 @@ func conclude(ctx context.Context, tx *sql.Tx, l left, e *store.Entry, x store.C
 		return err
 	}
 	n := x.Next
-	_, err = tx.ExecContext(ctx, nextSQL, int64(store.LaneOf(n.Queue, n.Priority, n.Part, n.Kind).ID), now,
+	_, err = tx.ExecContext(ctx, nextSQL, int64(store.LimitedLane(n.Queue, n.Priority, n.Part, n.Kind, e.Limits).ID), now,
 		n.Attempt, n.Priority, n.Losses, n.Suspect, n.Queue, n.Kind, int64(e.Pos))
+	for gate := range strings.SplitSeq(e.Limits, "\n") {
+		if err == nil && limitRules[store.LimitOf(gate)].InOrder {
+			_, err = tx.ExecContext(ctx, againSQL, gate, int64(e.ID))
+		}
+	}
 	return err
 }
