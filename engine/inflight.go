@@ -22,6 +22,7 @@ type task struct {
 
 	gates     *gateSet  // what it needs permits of; nil for nothing
 	permitted bool      // it has them
+	startBy   time.Time // of a start that was bought under a rate; zero for none
 	again     bool      // it was claimed before, or waited to be tried again
 	claimed   time.Time // since when it waited for them
 

@@ -247,6 +247,9 @@ func (p *permits) admitLocked(set *gateSet) {
 			g.used++
 			g.notePeak(time.Now())
 			if g.rule.Starts > 0 {
+				if by := g.starts[0].Add(lateStart); t.startBy.IsZero() || by.Before(t.startBy) {
+					t.startBy = by
+				}
 				g.starts = g.starts[1:]
 			}
 		}
@@ -256,10 +259,14 @@ func (p *permits) admitLocked(set *gateSet) {
 }
 
 // withdrawn reports whether a task that has its permits must not start, since one of its limits was
-// paused, or allows fewer, after it got them.
+// paused, or allows fewer, after it got them, or since the start that was bought under a rate has passed
+// while it waited for a slot. A batch waits for its jobs, and starts all the same.
 func (p *permits) withdrawn(t *task) bool {
 	if !t.permitted {
 		return false
+	}
+	if t.batch == nil && !t.startBy.IsZero() && time.Now().After(t.startBy) {
+		return true
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

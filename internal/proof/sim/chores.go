@@ -360,7 +360,7 @@ const (
 	nextSQL = `
 	insert into stint_entries (lane, created, job, body, attempt, priority, losses, suspect, queue, kind, limits)
 	select ?, ?, ifnull(job, pos), ifnull(body, pos), ?, ?, ?, ?, ?, ?, limits from stint_entries where pos = ?`
-	againSQL = `insert into stint_reruns (gate, job) values (?, ?) on conflict do nothing`
+	againSQL  = `insert into stint_reruns (gate, job) values (?, ?) on conflict do nothing`
 	whySQL    = `select why from stint_cancellations where job = ?`
 	unmarkSQL = `delete from stint_cancellations where job = ?`
 )

@@ -23,6 +23,9 @@ var limitRules = map[string]stint.LimitRule{
 
 const mostTuned = 4
 
+// slowestAnswer is by how much a process may be wrong about the store's clock: an answer takes that long.
+const slowestAnswer = 3100 * time.Millisecond
+
 // bind has a job wait for limits.
 func bind(d dice, job *stint.NewJob) {
 	if !d.chance(35) {
@@ -36,7 +39,9 @@ func bind(d dice, job *stint.NewJob) {
 	case 2:
 		job.Limits = []string{fmt.Sprintf("order=%d", d.IntN(4))}
 	case 3:
-		job.Limits = []string{"rate"}
+		if job.Kind != together { // a batch waits for its jobs
+			job.Limits = []string{"rate"}
+		}
 	case 4:
 		job.Limits = []string{"tuned"}
 	default:
@@ -114,6 +119,9 @@ func (p *process) Gates(ctx context.Context, limit string, most int) ([]store.Ga
 	return p.store.Gates(ctx, limit, most)
 }
 
+// rounding is how much longer an attempt seems to take than it did: the store keeps microseconds.
+const rounding = 2 * time.Microsecond
+
 // turn is an attempt under a gate.
 type turn struct {
 	job      stint.ID
@@ -154,7 +162,7 @@ func (j *judging) checkLimits(w *world) {
 func (j *judging) checkAtOnce(gate string, turns []turn, most int) {
 	var running []turn
 	for _, t := range turns {
-		running = slices.DeleteFunc(running, func(r turn) bool { return !r.to.After(t.from) })
+		running = slices.DeleteFunc(running, func(r turn) bool { return !r.to.After(t.from.Add(rounding)) })
 		if running = append(running, t); len(running) > most {
 			j.wrong(t.job, "began at %v beside %d others of %s, which allows %d", t.from, len(running)-1, gate, most)
 			return
@@ -163,8 +171,9 @@ func (j *judging) checkAtOnce(gate string, turns []turn, most int) {
 }
 
 func (j *judging) checkRate(gate string, turns []turn, rule stint.LimitRule) {
+	within := rule.Per - slowestAnswer
 	for i, t := range turns {
-		if first := i - rule.Starts - rule.Burst; first >= 0 && t.from.Sub(turns[first].from) < rule.Per {
+		if first := i - rule.Starts - rule.Burst; first >= 0 && t.from.Sub(turns[first].from) < within {
 			j.wrong(t.job, "is one of %d that began in %v under %s, which allows %d and a burst of %d", i-first+1, t.from.Sub(turns[first].from), gate, rule.Starts, rule.Burst)
 			return
 		}
@@ -188,7 +197,7 @@ func (j *judging) checkOrder(gate string, turns []turn) {
 	}
 	slices.SortFunc(jobs, func(a, b turn) int { return cmp.Or(a.from.Compare(b.from), a.to.Compare(b.to)) })
 	for i := 1; i < len(jobs); i++ {
-		if before := jobs[i-1]; jobs[i].from.Before(before.to) {
+		if before := jobs[i-1]; jobs[i].from.Add(rounding).Before(before.to) {
 			j.wrong(jobs[i].job, "began at %v although job %d of %s, which began before, ended at %v", jobs[i].from, before.job, gate, before.to)
 			return
 		}
