@@ -63,6 +63,12 @@ type gate struct {
 	granted time.Time // when the store gave out what is held
 }
 
+// head is where the work of a lane begins, and since when it does.
+type head struct {
+	first store.Position
+	since time.Time
+}
+
 // gateSet is the gates that some jobs have in common. It belongs to lanes.
 type gateSet struct {
 	text    string
@@ -72,12 +78,12 @@ type gateSet struct {
 	retry   time.Time // when to ask again
 	alarm   time.Time // when a start comes that a task waits for
 	took    time.Duration
-	head    store.Position // of the work that was seen without permits for it,
-	since   time.Time      // and since when
-	starved bool           // nobody has begun that for a while
-	turn    float64        // how much was claimed for its weight
-	again   bool           // the last look showed jobs that come again
-	dropped bool           // it is not known any more: another one stands for the text
+	heads   map[store.LaneID]head // of the work of its lanes that was seen without permits for it
+	looked  time.Time             // when
+	starved bool                  // nobody has begun that of one of the lanes for a while
+	turn    float64               // how much was claimed for its weight
+	again   bool                  // the last look showed jobs that come again
+	dropped bool                  // it is not known any more: another one stands for the text
 }
 
 // weight is the greatest of its gates' weights.
@@ -143,9 +149,15 @@ func (set *gateSet) ahead() int {
 
 // look notes where the work of a lane begins. If that stays where it is, nobody has permits for it.
 func (set *gateSet) look(t *target) {
-	if t.first != set.head {
-		set.head, set.since, set.starved = t.first, t.seen, false
-	} else if t.seen.Sub(set.since) >= tryPermits {
+	if set.looked != t.seen {
+		set.looked, set.starved = t.seen, false
+	}
+	if set.heads == nil {
+		set.heads = map[store.LaneID]head{}
+	}
+	if was := set.heads[t.ID]; was.first != t.first {
+		set.heads[t.ID] = head{t.first, t.seen}
+	} else if t.seen.Sub(was.since) >= tryPermits {
 		set.starved = true
 	}
 }
@@ -281,7 +293,7 @@ func (g *gate) keep(now time.Time) int {
 		return 0
 	case g.yields():
 		return min(g.held, max(busy, g.fair))
-	case g.asked == 0 && g.left == 0 && g.rule.AtOnce > 1:
+	case g.asked == 0 && g.left == 0 && g.rule.AtOnce > 1 && now.Sub(g.lastUsed) < idlePermits:
 		return min(g.held, max(busy, g.peak[0], g.peak[1], 1)) // others may have use for the rest
 	case g.asked == 0 && now.Sub(g.lastUsed) < idlePermits, now.Sub(g.lastUsed) < betweenJobs:
 		return g.held

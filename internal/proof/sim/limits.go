@@ -141,7 +141,7 @@ func (j *judging) checkLimits(w *world) {
 		}
 	}
 	for gate, turns := range gates {
-		slices.SortFunc(turns, func(a, b turn) int { return a.from.Compare(b.from) })
+		slices.SortFunc(turns, func(a, b turn) int { return cmp.Or(a.from.Compare(b.from), a.to.Compare(b.to)) })
 		rule := limitRules[store.LimitOf(gate)]
 		most := rule.AtOnce
 		if gate == "tuned" {
