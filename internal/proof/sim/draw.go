@@ -65,7 +65,7 @@ func draw(seed Seed, key string) (job stint.NewJob, h *whim) {
 		h = twistMore(roll(seed.N, key, 2), &job, &a, h)
 	}
 	if seed.Age < Boundless {
-		bind(roll(seed.N, key, 3), &job)
+		bind(roll(seed.N, key, 3), &job, a)
 	}
 	job.Args, _ = json.Marshal(a)
 	return job, h

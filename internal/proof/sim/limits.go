@@ -27,7 +27,7 @@ const mostTuned = 4
 const slowestAnswer = 3100 * time.Millisecond
 
 // bind has a job wait for limits.
-func bind(d dice, job *stint.NewJob) {
+func bind(d dice, job *stint.NewJob, a args) {
 	if !d.chance(35) {
 		return
 	}
@@ -37,7 +37,9 @@ func bind(d dice, job *stint.NewJob) {
 	case 1:
 		job.Limits = []string{fmt.Sprintf("key=%d", d.IntN(4))}
 	case 2:
-		job.Limits = []string{fmt.Sprintf("order=%d", d.IntN(4))}
+		if job.Queue == stint.DefaultQueue && !a.Asks { // in a queue that is paused to the end it would hold up the others
+			job.Limits = []string{fmt.Sprintf("order=%d", d.IntN(4))}
+		}
 	case 3:
 		if job.Kind != together { // a batch waits for its jobs
 			job.Limits = []string{"rate"}
