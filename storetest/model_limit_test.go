@@ -35,7 +35,12 @@ func (d *database) lane(e *store.Entry, part store.Part) store.LaneID {
 func (d *database) gate(name string) store.GateState {
 	s := d.gates[name]
 	s.Gate = name
-	s.Rule, _ = stint.ParseLimitRule(d.rule(store.LimitOf(name)))
+	s.Rule, _ = stint.ParseLimitRule(d.rule(name))
+	if p := d.pauseOf(name); p != nil {
+		s.Until, s.Trial = p.Until, p.Trial
+	} else {
+		s.Until, s.Trial = time.Time{}, false
+	}
 	switch {
 	case d.is("gives permits without a bound"):
 		s.Rule.AtOnce = 0
@@ -49,9 +54,54 @@ func (d *database) gate(name string) store.GateState {
 	return s
 }
 
+// pauseOf is the pause of a gate, or of its limit; nil for none.
+func (d *database) pauseOf(gate string) (found *store.Paused) {
+	for _, name := range []string{gate, store.LimitOf(gate)} {
+		p, there := d.withheld[name]
+		p.Trial = p.Trial && name == gate
+		if there && (p.Until.After(time.Now()) || p.Trial) && (found == nil || p.Until.After(found.Until)) {
+			found = &p
+		}
+	}
+	return found
+}
+
+func (m *model) PauseLimit(ctx context.Context, gate string, p store.Pause) error {
+	if err := cmp.Or(store.CheckPause(gate, p), ctx.Err()); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	was, until := m.withheld[gate], time.Now().Add(p.For)
+	if until.After(was.Until) {
+		if m.withheld == nil {
+			m.withheld = map[string]store.Paused{}
+		}
+		m.withheld[gate] = store.Paused{Until: until, Trial: p.Trial || was.Trial, By: p.By, Why: p.Why}
+		m.tell(store.News{Permits: gate})
+	}
+	return nil
+}
+
+func (m *model) ResumeLimit(_ context.Context, gate string) (bool, error) {
+	if err := stint.CheckGate(gate); err != nil {
+		return false, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, was := m.withheld[gate]
+	if delete(m.withheld, gate); was {
+		m.tell(store.News{Permits: gate})
+	}
+	return was, nil
+}
+
 // rule is the text of the one that counts.
 func (d *database) rule(limit string) string {
 	l := d.limits[d.exactly(limit)]
+	if l.Set == "" && l.Declared == "" && store.LimitOf(limit) != limit {
+		return d.rule(store.LimitOf(limit))
+	}
 	if d.is("counts what was declared last") {
 		return cmp.Or(l.Declared, l.Set, "any")
 	}
@@ -113,7 +163,7 @@ func (m *model) checkLimit(name string, rule stint.LimitRule) error {
 	if m.is("takes any limit") {
 		return nil
 	}
-	if err := stint.CheckLimitName(name); err != nil {
+	if err := stint.CheckGate(name); err != nil {
 		return err
 	}
 	return rule.Check()
@@ -200,6 +250,13 @@ func (m *model) Limits(context.Context) ([]store.LimitInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := maps.Clone(m.limits)
+	for name, p := range m.withheld {
+		if p.Trial || p.Until.After(time.Now()) {
+			l := all[name]
+			l.Paused = &p
+			all[name] = l
+		}
+	}
 	engines := map[string]map[store.EngineID]bool{}
 	for _, g := range m.inUse() {
 		name := store.LimitOf(g.Gate)
@@ -212,6 +269,10 @@ func (m *model) Limits(context.Context) ([]store.LimitInfo, error) {
 		}
 		l.Gates, l.Held, l.Asked, l.Engines = l.Gates+1, l.Held+g.Held, l.Asked+g.Asked, len(engines[name])
 		all[name] = l
+		if l, own := all[g.Gate]; own && g.Gate != name {
+			l.Gates, l.Held, l.Asked, l.Engines = 1, g.Held, g.Asked, len(g.Holds)
+			all[g.Gate] = l
+		}
 	}
 	var list []store.LimitInfo
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -233,6 +294,9 @@ func (m *model) Gates(_ context.Context, limit string, most int) ([]store.GateIn
 			return cmp.Or(cmp.Compare(min(b.Failed, 1), min(a.Failed, 1)), cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.Held, a.Held))
 		})
 	}
+	for i := range all {
+		all[i].Rule, all[i].Paused = m.rule(all[i].Gate), m.pauseOf(all[i].Gate)
+	}
 	return all[:min(most, len(all))], nil
 }
 
@@ -240,6 +304,7 @@ func (m *model) TidyPermits(context.Context) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := len(m.gates)
+	maps.DeleteFunc(m.withheld, func(_ string, p store.Paused) bool { return !p.Trial && !p.Until.After(time.Now()) })
 	for _, jobs := range m.reruns {
 		maps.DeleteFunc(jobs, func(id stint.ID, failed bool) bool {
 			forget := !failed && m.hasEnded(id) || m.is("forgets who holds up others")

@@ -68,6 +68,7 @@ type database struct {
 	schedules map[string]*store.ScheduleInfo
 	leases    map[string]store.Lease
 	limits    map[string]store.LimitInfo
+	withheld  map[string]store.Paused // limits, and keys of them
 	gates     map[string]store.GateState
 	reruns    map[string]map[stint.ID]bool // jobs that come again, by gate, and whether they failed for good
 	lows      map[store.EngineID]int64     // the bound of open claims, by the last beat
