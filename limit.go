@@ -76,6 +76,7 @@ type LimitRule struct {
 	// Weight is how many jobs of a key engines take in turn where they take one of a key without a
 	// weight, while all of them wait for the same slots. Zero means 1; 100 is the most.
 	Weight int
+
 	// InOrder has the jobs start in the order in which they became ready, one after the other, which takes
 	// an AtOnce of 1. A job that comes again (it is retried or snoozed, or its engine was lost or gave it
 	// back) goes before all that have not begun, and holds them up until it has ended.

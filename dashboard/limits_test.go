@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"errors"
 	"net/url"
 	"regexp"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
+	"github.com/stint-go/stint/storetest"
 )
 
 // limited is a limit of which an engine holds all permits, and a job that waits for it.
@@ -84,5 +86,63 @@ func TestALimitIsSetAndResetByThoseWhoMay(t *testing.T) {
 	s.says("Limit smtp was reset from 7,100/1m to 2, which programs declare.", "/limits/smtp/reset", url.Values{"confirm": {"reset"}})
 	if rule() != "2" {
 		t.Errorf("it is %s", rule())
+	}
+}
+
+func TestALimitIsPausedAndResumedOnItsPage(t *testing.T) {
+	s := open(t)
+	s.limited()
+	s.knock()
+	s.says("Limit smtp is paused for 10m.", "/limits/smtp/pause", url.Values{"for": {"10m"}, "why": {"their maintenance"}, "back": {"/limits/smtp"}})
+	for path, want := range map[string]string{
+		"/limits/smtp": `<dt>Paused</dt><dd>until <time [^>]*>[^<]*</time>, by [^:<]+: their maintenance</dd>`,
+		"/limits":      `<span class="badge cond-silent">paused</span> until <time [^>]*>[^<]*</time>, by [^:<]+: their maintenance</td>`,
+	} {
+		if text := said(s.page(path)); !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("%s says %s", path, text)
+		}
+	}
+	if status, text := s.post("/limits/smtp/pause", url.Values{"for": {"soon"}}); status != 422 {
+		t.Errorf("a pause of no time: %d %s", status, said(text))
+	}
+	s.says("Limit smtp is resumed.", "/limits/smtp/resume", url.Values{})
+	if text := s.page("/limits/smtp"); strings.Contains(text, "<dt>Paused") {
+		t.Errorf("resumed, the page says %s", said(text))
+	}
+}
+
+func TestAPageSaysWhatHoldsUpAnOrderAndLetsPeopleGoOn(t *testing.T) {
+	s := open(t)
+	if err := s.store.SetLimit(t.Context(), "account", stint.LimitRule{AtOnce: 1, InOrder: true, Halt: true}, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	job := stint.KindInfo{Name: "work"}.Job(nil, stint.Limited("account=7"))
+	ids, err := stint.NewClient(s.store).EnqueueMany(t.Context(), []stint.NewJob{job, job})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, next := ids[0].String(), ids[1].String()
+	w := storetest.Join(t, s.store, "work")
+	claim := func(part store.Part) store.Entry {
+		return w.Claim(store.LimitedLane(stint.DefaultQueue, 0, part, "", "account=7").ID, 1)[0]
+	}
+	w.Finish(store.Result{Outcome: stint.OutcomeReturned, Part: store.PartFront}, claim(store.PartNormal))
+	if text := said(s.page("/jobs/" + next)); !strings.Contains(text, "waits for job "+first+" of account=7, which goes first") {
+		t.Errorf("of the one behind it says %s", text)
+	}
+	if text := said(s.page("/jobs/" + first)); strings.Contains(text, "waits for job") {
+		t.Errorf("of the one that goes first it says %s", text)
+	}
+	w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}, claim(store.PartFront))
+	if text := s.page("/limits/account=7"); strings.Contains(text, "/unblock") || !strings.Contains(said(text), "<strong>halted</strong> since") {
+		t.Errorf("to a viewer it says %s", said(text))
+	}
+	s.knock()
+	if text := s.page("/limits/account=7"); !strings.Contains(text, "/limits/account=7/unblock") {
+		t.Errorf("nobody is offered to go on: %s", said(text))
+	}
+	s.says("Account=7 goes on without job "+first+".", "/limits/account=7/unblock", url.Values{"back": {"/limits/account=7"}})
+	if text := said(s.page("/limits/account=7")); strings.Contains(text, "halted") {
+		t.Errorf("it says %s", text)
 	}
 }

@@ -37,7 +37,8 @@
 // lives. listen wakes the others when the store has news. promote moves jobs to
 // the log when they are due, fire makes the jobs of schedules, and decide applies
 // this program's retry functions to failures that other engines recorded without
-// them. watch buries dead engines. rollUpStats keeps statistics cheap to read, and tidyPermits forgets gates that nobody uses.
+// them. watch buries dead engines. rollUpStats keeps statistics cheap to read,
+// and tidyPermits forgets gates that nobody uses.
 //
 // A task that one engine does for all belongs to the engine that holds its lease
 // ([store.Leaser]); the others ask for the lease now and then. An engine that

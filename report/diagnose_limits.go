@@ -193,7 +193,8 @@ func (d *diagnosis) full(l store.LimitInfo, gates []store.GateInfo, running crew
 					Find("limit "+l.Name, map[string]any{"gate": g.Gate, "held": h.Held, "token": fmt.Sprint(int64(h.Engine))}))
 			}
 		}
-		if age := d.now.Sub(since); !said && !strings.Contains(l.Rule, "in-order") && !since.IsZero() && age >= fullForLong {
+		rule, _ := stint.ParseLimitRule(g.Rule)
+		if age := d.now.Sub(since); !said && !rule.InOrder && !since.IsZero() && age >= fullForLong {
 			said = true // once for a limit, of the key that most is asked for
 			d.find(limitFull.With("full", full, "holders", several(holders), "name", l.Name, "double", doubled(l.Rule)).
 				Find("limit "+l.Name, map[string]any{"gate": g.Gate, "held": g.Held, "asked": g.Asked, "oldest": since.UTC(), "oldest_seconds": age.Seconds()}))

@@ -27,16 +27,14 @@ type Limiter interface {
 	// others change a gate at the same time, it may be left as it was: the answer says Busy.
 	Permits(ctx context.Context, engine EngineID, req PermitRequest) ([]Hold, error)
 
-	// DeclareLimits stores the rules that a program declares. What people set is left as it is.
+	// DeclareLimits stores the rules that a program declares. What people set is left as it is. A rule of
+	// one key ("tenant=acme") counts in place of the one of its limit, here and in SetLimit.
 	DeclareLimits(ctx context.Context, rules map[string]stint.LimitRule) error
 
 	// SetLimit sets a rule over what programs declare, also of a limit that nobody has declared, and
 	// wakes the engines. By and why are kept for those who wonder.
 	SetLimit(ctx context.Context, name string, rule stint.LimitRule, by, why string) error
 
-	// A rule of one key ("tenant=acme") counts in place of the one of its limit. So it does for
-	// SetLimit, DeclareLimits and ResetLimit.
-	//
 	// ResetLimit takes back what SetLimit set, so that the declared rule counts again, and wakes the
 	// engines. It reports false when nothing was set.
 	ResetLimit(ctx context.Context, name string) (bool, error)
@@ -54,7 +52,8 @@ type Limiter interface {
 	Limits(ctx context.Context) ([]LimitInfo, error)
 
 	// Gates lists the gates of a limit of which permits are held or asked for, or whose jobs are held
-	// up (see [GateOrder]): those that are halted, then those that most is asked for, up to a number. Instead of a limit a gate can be named: tenant=acme.
+	// up (see [GateOrder]): those that are halted, then those that most is asked for, up to a number.
+	// Instead of a limit a gate can be named: tenant=acme.
 	Gates(ctx context.Context, limit string, most int) ([]GateInfo, error)
 
 	// Unblock lets the jobs of a gate go on that is halted, and wakes the engines. It returns the

@@ -29,6 +29,9 @@ func GatesOf(ctx context.Context, st Store, j *stint.JobInfo) (gates []store.Gat
 		}
 		for _, g := range found {
 			if g.Gate == gate {
+				if g.Again == j.ID {
+					g.Again = 0 // it does not wait for itself
+				}
 				if err := again(ctx, st, &g); err != nil {
 					return nil, err
 				}

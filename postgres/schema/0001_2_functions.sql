@@ -1233,7 +1233,7 @@ begin
     delete from stint.waiting w using due where w.job = due.job returning w.*
   ), added as (
     insert into stint.entries (lane, job, body, due, attempt, priority, losses, suspect, queue, kind, faulty, limits)
-    select stint.lane(g.queue, g.priority, stint.part_of(g.job, g.limits), '', g.limits), g.job, g.body, g.due, g.attempt, g.priority, g.losses, g.suspect, g.queue, g.kind, g.faulty, g.limits
+    select stint.lane(g.queue, g.priority, case when g.limits is null then 'normal' else stint.part_of(g.job) end, '', g.limits), g.job, g.body, g.due, g.attempt, g.priority, g.losses, g.suspect, g.queue, g.kind, g.faulty, g.limits
     from gone g order by g.due, g.job
     returning due
   )

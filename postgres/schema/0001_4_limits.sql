@@ -50,10 +50,10 @@ create table stint.reruns (
 -- for what becomes ready after a wait
 create index reruns_job on stint.reruns (job);
 
--- The part of the lane where a job goes that waited.
-create function stint.part_of(p_job bigint, p_limits text) returns text language sql stable
+-- The part of the lane where a job with limits goes that waited.
+create function stint.part_of(p_job bigint) returns text language sql stable
 set search_path = pg_catalog, pg_temp
-as $$ select case when p_limits is not null and exists (select from stint.reruns r where r.job = p_job) then 'front' else 'normal' end $$;
+as $$ select case when exists (select from stint.reruns r where r.job = p_job) then 'front' else 'normal' end $$;
 
 -- Whether a job has neither ended nor been deleted.
 create function stint.is_open(p_job bigint) returns boolean language sql stable

@@ -92,7 +92,7 @@ begin
       end if;
       if found and at is null then
         insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty, limits)
-          values (stint.lane(w.queue, w.priority, stint.part_of(w.job, w.limits), '', w.limits), w.job, w.body, w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind, w.faulty, w.limits);
+          values (stint.lane(w.queue, w.priority, case when w.limits is null then 'normal' else stint.part_of(w.job) end, '', w.limits), w.job, w.body, w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind, w.faulty, w.limits);
       end if;
       if found then
         answer := case when at is null then 'ready' else 'scheduled' end;

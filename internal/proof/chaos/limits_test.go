@@ -13,12 +13,12 @@ import (
 )
 
 // limited keeps engines at work on jobs of a limit, makes trouble, and returns what ran.
-func (w *world) limited(rule stint.LimitRule, engines, work, rate int, trouble func(keepers []*chaos.Keeper, until time.Time), during time.Duration) chaos.Load {
+func (w *world) limited(rule stint.LimitRule, engines, work, jobs int, trouble func(keepers []*chaos.Keeper, until time.Time), during time.Duration) chaos.Load {
 	w.t.Helper()
 	if err := w.store.SetLimit(w.t.Context(), "limit", rule, "", ""); err != nil {
 		w.t.Fatal(err)
 	}
-	w.enqueue("limited", 0, rate*int((during+10*time.Second).Seconds()), func(int) chaos.Args { return chaos.Args{Work: work} }, stint.Limited("limit"))
+	w.enqueue("limited", 0, jobs, func(int) chaos.Args { return chaos.Args{Work: work} }, stint.Limited("limit"))
 	var keepers []*chaos.Keeper
 	for i := range engines {
 		keepers = append(keepers, w.Keep(chaos.Worker{Name: "worker-" + string(rune('a'+i)), DB: w.url, Slots: 5, TimeToLive: 2 * time.Second, MaxOutage: 10 * time.Second}))
@@ -51,7 +51,7 @@ func TestNoMoreThanALimitAllowsRunsWhateverHappensToEngines(t *testing.T) {
 			during := minutes(t, "STINT_CHAOS_MINUTES", 15*time.Second)
 			w := newWorld(t, pgtest.New(t))
 			dice := w.dice(21)
-			load := w.limited(stint.LimitRule{AtOnce: 10}, 20, c.work, 10*1000/c.work, func(keepers []*chaos.Keeper, until time.Time) {
+			load := w.limited(stint.LimitRule{AtOnce: 10}, 20, c.work, 10*1000/c.work*int((during+10*time.Second).Seconds()), func(keepers []*chaos.Keeper, until time.Time) {
 				for round := 0; time.Now().Before(until); round++ {
 					at := time.Now()
 					if round%4 == 3 {
@@ -83,7 +83,7 @@ func TestARateIsKeptWhateverHappensToTheServer(t *testing.T) {
 	w := newWorld(t, server.New(t))
 	const rate, burst = 100, 5
 	var outages time.Duration
-	load := w.limited(stint.LimitRule{Starts: rate, Per: time.Second, Burst: burst}, 10, 1, rate, func(_ []*chaos.Keeper, until time.Time) {
+	load := w.limited(stint.LimitRule{Starts: rate, Per: time.Second, Burst: burst}, 10, 1, 4*rate*int((during+10*time.Second).Seconds()), func(_ []*chaos.Keeper, until time.Time) {
 		for time.Now().Before(until) {
 			time.Sleep(during / 4)
 			began := time.Now()
