@@ -50,7 +50,7 @@ func (p *permits) needyLocked(list []target) (sets []*gateSet) {
 			set.again = set.again || t.comesAgain()
 			continue
 		}
-		if now.Before(set.retry) && (set.again || !t.comesAgain() || !set.inOrder()) || set.free() > 0 || set.ahead() > len(set.waiting) && !set.grows() || p.s.pools.room(t.Lane, now) <= 0 {
+		if now.Before(set.retry) && (set.again || !t.comesAgain() || !set.inOrder()) || set.free() > 0 || set.full() || set.ahead() > len(set.waiting) && !set.grows() || p.s.pools.room(t.Lane, now) <= 0 {
 			continue
 		}
 		set.again = t.comesAgain()
@@ -76,10 +76,10 @@ func (p *permits) stuckLocked(now time.Time) (sets []*gateSet) {
 // takingsLocked returns what to ask for some sets, and notes when to ask again.
 func (p *permits) takingsLocked(sets []*gateSet) (all []store.Taking) {
 	again := time.Now().Add(tryPermits)
-	counted := map[*gate]bool{}
+	promised := map[*gate]int{}
 	for _, set := range sets {
 		set.retry = again
-		all = append(all, set.taking(counted))
+		all = append(all, set.taking(promised))
 	}
 	return all
 }

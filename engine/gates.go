@@ -34,6 +34,8 @@ type gate struct {
 	name    string
 	sets    []*gateSet // all that it belongs to
 	waiters []*gateSet // those with tasks that wait, the next one first
+	pools   []*pool    // in which its tasks run
+	slots   int        // how many of its tasks can run there at once
 	held    int        // permits that the session may use
 	used    int        // by tasks that have not ended
 	waiting int        // tasks that wait for a permit of it, or of another gate
@@ -162,9 +164,25 @@ func (set *gateSet) look(t *target) {
 	}
 }
 
-// grows reports whether there may be more permits of each of the gates than the session holds.
+// grows reports whether there may be more permits of each of the gates than the session holds, and slots
+// for them.
 func (set *gateSet) grows() bool {
-	return !slices.ContainsFunc(set.gates, func(g *gate) bool { return g.yields() || g.rule.AtOnce != 0 && g.held >= g.rule.AtOnce })
+	return !slices.ContainsFunc(set.gates, func(g *gate) bool { return g.yields() || g.rule.AtOnce != 0 && g.held >= min(g.rule.AtOnce, g.slots) })
+}
+
+// full reports whether there are no slots for more of its tasks than have permits.
+func (set *gateSet) full() bool {
+	return slices.ContainsFunc(set.gates, func(g *gate) bool { return g.rule.AtOnce > 0 && g.used >= g.slots })
+}
+
+// runIn notes that tasks of the set run in a pool.
+func (set *gateSet) runIn(p *pool) {
+	for _, g := range set.gates {
+		if p != nil && !slices.Contains(g.pools, p) {
+			g.pools = append(g.pools, p)
+			g.slots += p.atOnce
+		}
+	}
 }
 
 // most returns how many entries of a lane to claim.
@@ -251,17 +269,23 @@ func (set *gateSet) learn(took time.Duration) {
 	set.took += (took - set.took) / 4
 }
 
-// taking is what to ask for a set. What is unused of a gate counts for the first set that has it.
-func (set *gateSet) taking(counted map[*gate]bool) store.Taking {
+// taking is what to ask for a set: as many permits as its jobs have slots, at most. What is unused of a
+// gate counts for the first set that has it, and promised is what the sets before may use of each.
+func (set *gateSet) taking(promised map[*gate]int) store.Taking {
 	t := store.Taking{Want: set.want + len(set.waiting), Try: !set.starved && len(set.waiting) == 0}
 	t.Again = set.again || len(set.waiting) > 0 && set.waiting[0].again
 	for _, g := range set.gates {
+		if g.rule.AtOnce > 0 {
+			t.Want = min(t.Want, max(0, g.slots-max(g.used, promised[g])))
+		}
+	}
+	for _, g := range set.gates {
 		have := store.TakingGate{Gate: g.name}
-		if !counted[g] {
-			counted[g] = true
+		if _, counted := promised[g]; !counted {
 			have.Permits = max(0, g.held-g.used)
 			have.Starts = len(g.starts)
 		}
+		promised[g] = max(g.held, promised[g], g.used) + max(0, t.Want-have.Permits)
 		t.Gates = append(t.Gates, have)
 	}
 	return t

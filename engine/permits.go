@@ -73,6 +73,7 @@ func (p *permits) setLocked(text string) *gateSet {
 func (p *permits) ofLocked(t *target) *gateSet {
 	if t.gates == nil || t.gates.dropped {
 		t.gates = p.setLocked(t.Limits)
+		t.gates.runIn(p.s.pools.of(t.Queue))
 	}
 	return t.gates
 }
@@ -227,6 +228,7 @@ func (p *permits) wait(t *task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	set := p.setLocked(t.entry.Limits)
+	set.runIn(t.pool)
 	t.gates, t.claimed = set, time.Now()
 	t.again = t.claim.ref.Lane != store.LimitedLane(t.entry.Queue, t.entry.Priority, store.PartNormal, "", t.entry.Limits).ID
 	set.waiting = append(set.waiting, t)

@@ -17,7 +17,8 @@ type pool struct {
 	alone   chan *task // suspects, to run one at a time: the returner passes them on
 	foreign chan *task // of kinds that this engine does not know
 
-	slots []slot // a part of the session's
+	slots  []slot // a part of the session's
+	atOnce int    // how many tasks can run at once: one in each slot, or a batch
 
 	gathering *gathering // nil if no kind is performed in batches
 
@@ -75,7 +76,7 @@ func newPool(slots []slot, ahead, gathered int) *pool {
 	return &pool{
 		gathering: g,
 		ready:     make(chan *task, room), alone: make(chan *task, room), foreign: make(chan *task, room),
-		slots: slots, maxAhead: ahead, pace: newPace(time.Now()),
+		slots: slots, atOnce: len(slots) * max(1, gathered), maxAhead: ahead, pace: newPace(time.Now()),
 	}
 }
 

@@ -187,13 +187,15 @@ func TestAJobEnqueuedWhileTheListenerIsGoneRunsPromptly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
 	w.Start(chaos.Worker{Name: "worker", DB: w.url, Slots: 4, Poll: time.Minute})
-	const listening = `select exists (select from pg_stat_activity where datname = current_database() and application_name = 'stint engine')`
+	const listening = `
+		select exists (select from pg_stat_activity
+		where datname = current_database() and application_name = 'stint engine' and state = 'idle' and query ~ '^(listen|-- ping)')`
 	for i := range 5 {
 		w.until("it listens", listening)
 		time.Sleep(100 * time.Millisecond) // it sleeps
 		if _, err := w.pool.Exec(t.Context(), `
 			select pg_terminate_backend(pid) from pg_stat_activity
-			where datname = current_database() and application_name = 'stint engine'`); err != nil {
+			where datname = current_database() and application_name in ('stint engine', 'stint listen')`); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
