@@ -65,8 +65,7 @@ func (p *permits) needyLocked(list []target) (sets []*gateSet) {
 // only when there are some.
 func (p *permits) stuckLocked(now time.Time) (sets []*gateSet) {
 	for _, set := range p.sets {
-		if len(set.waiting) > 0 && !now.Before(set.retry) && len(sets) < maxTakes &&
-			slices.ContainsFunc(set.gates, func(g *gate) bool { return g.held == 0 || g.rule.Starts > 0 && len(g.starts) == 0 }) {
+		if set.stuck() && !now.Before(set.retry) && len(sets) < maxTakes {
 			sets = append(sets, set)
 		}
 	}
@@ -75,10 +74,12 @@ func (p *permits) stuckLocked(now time.Time) (sets []*gateSet) {
 
 // takingsLocked returns what to ask for some sets, and notes when to ask again.
 func (p *permits) takingsLocked(sets []*gateSet) (all []store.Taking) {
-	again := time.Now().Add(tryPermits)
-	promised := map[*gate]int{}
+	now, promised := time.Now(), map[*gate]int{}
 	for _, set := range sets {
-		set.retry = again
+		if set.want < maxClaim && now.Sub(set.retry) < tryPermits {
+			set.want *= 2 // there was too little the last time, and there is still work
+		}
+		set.retry = now.Add(tryPermits)
 		all = append(all, set.taking(promised))
 	}
 	return all

@@ -145,9 +145,13 @@ func (s *session) claimFrom(list []target) (rest []target, tried bool, err error
 	if len(busy) == 0 {
 		return full, tried, nil
 	}
-	got, err := s.claimLanes(busy[:1], s.pools.room(busy[0].Lane, time.Now()), true)
-	if err == nil && len(got.busy) > 0 {
+	room := s.pools.room(busy[0].Lane, time.Now())
+	got, err := s.claimLanes(busy[:1], room, true)
+	switch {
+	case err == nil && len(got.busy) > 0:
 		err = store.ErrLaneBusy // although it was to wait: do not ask again at once
+	case got.entries == room || len(got.more) > 0:
+		return append(full, busy...), true, err // it may have more
 	}
 	return append(full, busy[1:]...), true, err
 }

@@ -175,6 +175,11 @@ func (set *gateSet) full() bool {
 	return slices.ContainsFunc(set.gates, func(g *gate) bool { return g.rule.AtOnce > 0 && g.used >= g.slots })
 }
 
+// stuck reports whether tasks wait and none of them can start before the store was asked.
+func (set *gateSet) stuck() bool {
+	return len(set.waiting) > 0 && slices.ContainsFunc(set.gates, func(g *gate) bool { return g.held == 0 || g.rule.Starts > 0 && len(g.starts) == 0 })
+}
+
 // runIn notes that tasks of the set run in a pool.
 func (set *gateSet) runIn(p *pool) {
 	for _, g := range set.gates {
@@ -272,7 +277,7 @@ func (set *gateSet) learn(took time.Duration) {
 // taking is what to ask for a set: as many permits as its jobs have slots, at most. What is unused of a
 // gate counts for the first set that has it, and promised is what the sets before may use of each.
 func (set *gateSet) taking(promised map[*gate]int) store.Taking {
-	t := store.Taking{Want: set.want + len(set.waiting), Try: !set.starved && len(set.waiting) == 0}
+	t := store.Taking{Want: set.want + len(set.waiting), Try: !set.starved && !set.stuck()}
 	t.Again = set.again || len(set.waiting) > 0 && set.waiting[0].again
 	for _, g := range set.gates {
 		if g.rule.AtOnce > 0 {

@@ -18,6 +18,38 @@ func TestALastPermitIsKeptOnlyWhileItMayBeOfUse(t *testing.T) {
 	}
 }
 
+func TestAnEngineAsksForNoMorePermitsThanItHasSlots(t *testing.T) {
+	pool := newPool(make([]slot, 5), 0, 0)
+	shared := &gate{name: "shared", held: 2, used: 1, rule: stint.LimitRule{AtOnce: 10}}
+	one := &gateSet{gates: []*gate{shared}, want: 64}
+	other := &gateSet{gates: []*gate{shared}, want: 64}
+	one.runIn(pool)
+	other.runIn(pool)
+	promised := map[*gate]int{}
+	if n := one.taking(promised).Want; n != 4 {
+		t.Errorf("of 5 slots of which 1 is used it asks for %d, want 4", n)
+	}
+	if n := other.taking(promised).Want; n != 0 {
+		t.Errorf("for other jobs in the same slots it asks for %d, want 0", n)
+	}
+	if shared.used = 5; !one.full() {
+		t.Error("all slots are used, and it would ask for more")
+	}
+	shared.used, shared.rule = 1, stint.LimitRule{Starts: 100, Per: time.Second}
+	if n := one.taking(map[*gate]int{}).Want; n != 64 {
+		t.Errorf("of starts of a rate it asks for %d, want 64", n)
+	}
+}
+
+func TestTasksThatWaitAskOthersForPermitsOnlyIfTheEngineHasNone(t *testing.T) {
+	for held, try := range map[int]bool{0: false, 1: true} {
+		set := &gateSet{gates: []*gate{{held: held, used: held, slots: 5, rule: stint.LimitRule{AtOnce: 10}}}, want: 1, waiting: []*task{{}}}
+		if got := set.taking(map[*gate]int{}).Try; got != try {
+			t.Errorf("with %d permits it only tries: %v, want %v", held, got, try)
+		}
+	}
+}
+
 func TestWorkThatStandsStillIsSeenBesideAnotherLaneOfTheSameLimits(t *testing.T) {
 	set, began := &gateSet{}, time.Now()
 	for i, want := range []bool{false, false, false, true, true} {
