@@ -180,6 +180,9 @@ func (set *gateSet) stuck() bool {
 	return len(set.waiting) > 0 && slices.ContainsFunc(set.gates, func(g *gate) bool { return g.held == 0 || g.rule.Starts > 0 && len(g.starts) == 0 })
 }
 
+// paused reports whether one of the gates lets no task start.
+func (set *gateSet) paused() bool { return slices.ContainsFunc(set.gates, (*gate).pauses) }
+
 // runIn notes that tasks of the set run in a pool.
 func (set *gateSet) runIn(p *pool) {
 	for _, g := range set.gates {

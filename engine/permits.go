@@ -324,8 +324,9 @@ func (p *permits) admitOthersLocked(g *gate) {
 	}
 }
 
-// takeWaiting takes away the tasks of a pool that have waited for permits for a while, or all of them
-// when the session stops: then none goes to its pool any more.
+// takeWaiting takes away the tasks of a pool that have waited for permits for a while, or whose limit is
+// paused, since they take room from others, or all of them when the session stops: then none goes to its
+// pool any more.
 func (p *permits) takeWaiting(of *pool, longerThan time.Duration, stop bool) (tasks []*task) {
 	if of.limited.Load() == 0 && !stop {
 		return nil
@@ -335,8 +336,9 @@ func (p *permits) takeWaiting(of *pool, longerThan time.Duration, stop bool) (ta
 	p.closed = p.closed || stop
 	now := time.Now()
 	for _, set := range p.sets {
-		late := set.removeLocked(func(t *task) bool { return t.pool == of && now.Sub(t.claimed) >= longerThan })
-		if len(late) > 0 {
+		paused := set.paused()
+		late := set.removeLocked(func(t *task) bool { return t.pool == of && (paused || now.Sub(t.claimed) >= longerThan) })
+		if len(late) > 0 && !paused {
 			set.took = max(set.took, longerThan) // longer than was believed
 		}
 		for _, t := range late {
