@@ -113,6 +113,7 @@ func (s *session) claim(ctx context.Context) {
 // without permits count as full.
 func (s *session) claimFrom(list []target) (rest []target, tried bool, err error) {
 	var busy []target
+	most := 0 // the room for the first of these
 	list, full := s.permits.sift(list)
 	defer s.permits.planned(list)
 	for i := 0; i < len(list); {
@@ -131,6 +132,9 @@ func (s *session) claimFrom(list []target) (rest []target, tried bool, err error
 		if err != nil {
 			return nil, true, err
 		}
+		if len(busy) == 0 {
+			most = room
+		}
 		busy, full = append(busy, got.busy...), append(full, got.more...)
 		i += got.lanes
 		switch {
@@ -145,12 +149,11 @@ func (s *session) claimFrom(list []target) (rest []target, tried bool, err error
 	if len(busy) == 0 {
 		return full, tried, nil
 	}
-	room := s.pools.room(busy[0].Lane, time.Now())
-	got, err := s.claimLanes(busy[:1], room, true)
+	got, err := s.claimLanes(busy[:1], most, true)
 	switch {
 	case err == nil && len(got.busy) > 0:
 		err = store.ErrLaneBusy // although it was to wait: do not ask again at once
-	case got.entries == room || len(got.more) > 0:
+	case got.entries == most || len(got.more) > 0:
 		return append(full, busy...), true, err // it may have more
 	}
 	return append(full, busy[1:]...), true, err

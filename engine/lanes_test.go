@@ -325,3 +325,38 @@ func TestWhereLooksBecomeDearAQueueThatIsFullHoldsUpNoOther(t *testing.T) {
 		}
 	})
 }
+
+// contended is a store at which other engines always claim from each lane, until one waits for them.
+type contended struct{ *slowLooks }
+
+func (c contended) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
+	if !req.Wait {
+		return store.Claim{}, store.ErrLaneBusy
+	}
+	return c.slowLooks.Claim(ctx, req)
+}
+
+// Where looks are dear, a lane that is not in the list of lanes with work is found again much later.
+func TestALaneThatWasWaitedForIsClaimedFromAgain(t *testing.T) {
+	for name, options := range map[string][]stint.Option{"without limits": nil, "of a limit": {stint.Limited("one")}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+				const jobs = 100
+				mux := stint.NewMux()
+				mux.Limit("one", stint.LimitRule{AtOnce: 1})
+				handle(mux, "k", func(context.Context, *stint.Job) error { time.Sleep(10 * time.Millisecond); return nil })
+				for range jobs {
+					enqueue(t, s, "k", `{}`, options...)
+				}
+				stop := start(t, contended{&slowLooks{Store: s}}, mux, engine.Config{Slots: 1})
+				time.Sleep(3 * time.Second)
+				if counts, err := s.Counts(t.Context()); err != nil || counts[stint.Completed] != jobs {
+					t.Errorf("after three seconds counts of %d jobs of 10 ms are %v, %v", jobs, counts, err)
+				}
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
