@@ -50,7 +50,7 @@ func (p *permits) needyLocked(list []target) (sets []*gateSet) {
 			set.again = set.again || t.comesAgain()
 			continue
 		}
-		if now.Before(set.retry) && (set.again || !t.comesAgain() || !set.inOrder()) || set.free() > 0 || set.full() || set.ahead() > len(set.waiting) && !set.grows() || p.s.pools.room(t.Lane, now) <= 0 {
+		if now.Before(set.retry) && (set.again || !t.comesAgain() || !set.inOrder()) || set.free() > 0 || set.noSlots() || set.ahead() > len(set.waiting) && !set.grows() || p.s.pools.room(t.Lane, now) <= 0 {
 			continue
 		}
 		set.again = t.comesAgain()

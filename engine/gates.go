@@ -11,8 +11,11 @@ import (
 const (
 	// aheadOfPermit is how many tasks may wait for each permit at most, as long as they take no longer
 	// than prefetchTime: so nothing is lost between two jobs, and an engine that is to give a permit
-	// back is soon done.
+	// back is soon done. It is deepPrefetch where deepClaims claims in a row have brought all that they
+	// asked for: many engines with few permits each would otherwise do little but claim.
 	aheadOfPermit = 32
+	deepPrefetch  = 4 * prefetchTime
+	deepClaims    = 8
 
 	// yieldAfter is for how long an engine goes on to use all of its permits when others wait for some.
 	yieldAfter = 250 * time.Millisecond
@@ -77,6 +80,7 @@ type gateSet struct {
 	gates   []*gate
 	waiting []*task   // claimed, in the order of the claims
 	want    int       // for how many jobs to ask
+	full    int       // how many claims in a row brought all that they asked for
 	retry   time.Time // when to ask again
 	alarm   time.Time // when a start comes that a task waits for
 	took    time.Duration
@@ -146,7 +150,11 @@ func (set *gateSet) ahead() int {
 	if set.took <= 0 {
 		return 0
 	}
-	return int(min(aheadOfPermit*time.Duration(n), time.Duration(n)*prefetchTime/set.took))
+	within := prefetchTime
+	if set.full >= deepClaims {
+		within = deepPrefetch
+	}
+	return int(min(aheadOfPermit*time.Duration(n), time.Duration(n)*within/set.took))
 }
 
 // look notes where the work of a lane begins. If that stays where it is, nobody has permits for it.
@@ -170,8 +178,8 @@ func (set *gateSet) grows() bool {
 	return !slices.ContainsFunc(set.gates, func(g *gate) bool { return g.yields() || g.rule.AtOnce != 0 && g.held >= min(g.rule.AtOnce, g.slots) })
 }
 
-// full reports whether there are no slots for more of its tasks than have permits.
-func (set *gateSet) full() bool {
+// noSlots reports whether there are no slots for more of its tasks than have permits.
+func (set *gateSet) noSlots() bool {
 	return slices.ContainsFunc(set.gates, func(g *gate) bool { return g.rule.AtOnce > 0 && g.used >= g.slots })
 }
 

@@ -32,12 +32,34 @@ func TestAnEngineAsksForNoMorePermitsThanItHasSlots(t *testing.T) {
 	if n := other.taking(promised).Want; n != 0 {
 		t.Errorf("for other jobs in the same slots it asks for %d, want 0", n)
 	}
-	if shared.used = 5; !one.full() {
+	if shared.used = 5; !one.noSlots() {
 		t.Error("all slots are used, and it would ask for more")
 	}
 	shared.used, shared.rule = 1, stint.LimitRule{Starts: 100, Per: time.Second}
 	if n := one.taking(map[*gate]int{}).Want; n != 64 {
 		t.Errorf("of starts of a rate it asks for %d, want 64", n)
+	}
+}
+
+// Many engines with a permit each would do little but claim, if each claimed only what starts soon.
+func TestWhereMuchWorkWaitsAnEngineClaimsMoreOfItAtOnce(t *testing.T) {
+	p := &permits{gates: map[string]*gate{}, sets: map[string]*gateSet{}, news: newWakeup()}
+	lane := store.LimitedLane("default", 0, store.PartNormal, "", "shared")
+	set := p.setLocked(lane.Limits)
+	set.took, set.gates[0].held, set.gates[0].used = 5*time.Millisecond, 2, 2
+	for claims, want := range []int{0: 10, 1: 10, 7: 10, 8: 40, 20: 40} {
+		if set.full = 0; want == 0 {
+			continue
+		}
+		for range claims {
+			p.claimed(lane, 10, true)
+		}
+		if n := set.most(); n != want {
+			t.Errorf("after %d claims that brought all, it claims %d for 2 permits and jobs of 5 ms, want %d", claims, n, want)
+		}
+	}
+	if p.claimed(lane, 9, false); set.most() != 10 {
+		t.Errorf("after one that brought less it claims %d, want 10", set.most())
 	}
 }
 

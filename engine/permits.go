@@ -215,8 +215,9 @@ func (p *permits) claimed(lane store.Lane, n int, full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	set := p.setLocked(lane.Limits)
+	set.full++
 	if set.turn += float64(n) / float64(set.weight()); !full {
-		set.want = 1
+		set.want, set.full = 1, 0
 	} else if set.want < maxClaim {
 		set.want *= 2
 	}
