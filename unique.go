@@ -41,6 +41,11 @@ const (
 	// ReplaceKeepTime is [Replace], and the new job is due when the old one was.
 	ReplaceKeepTime OnConflict = "replace-keep-time"
 
+	// Debounce is [Replace], and the new job is due no later than [Uniqueness.Latest] after the first of
+	// those that replaced one another was enqueued: so each enqueue puts the job off by its delay, but not
+	// for ever. Only for [UntilEnded] and [UntilStarted].
+	Debounce OnConflict = "debounce"
+
 	// CancelOld cancels the job that is there, and stores the new one. If the old one runs, it is
 	// asked to stop, and the new one may begin before it has. Only for [UntilEnded].
 	CancelOld OnConflict = "cancel-old"
@@ -53,6 +58,7 @@ type Uniqueness struct {
 	By     []string      // JSON pointers into the arguments, sorted; empty for all of them
 	Across string        // a name that stands for the kind: jobs of all kinds that say it share the keys
 	OnConflict
+	Latest time.Duration // of Debounce
 }
 
 // notUnique is the text that takes back what the kind says.
@@ -124,6 +130,16 @@ func OrReplace() UniqueOption { return Replace.option }
 // OrReplaceKeepTime is [ReplaceKeepTime].
 func OrReplaceKeepTime() UniqueOption { return ReplaceKeepTime.option }
 
+// OrDebounce is [Debounce]. The delay of the job is for how long nobody must have enqueued another one, and
+// latest is how long the job waits for that at most, from a millisecond to 100 years.
+//
+//	var Index = stint.NewKind[Doc]("index", stint.UniqueUntilStarted(stint.By("/id"), stint.OrDebounce(time.Minute)))
+//
+//	Index.Enqueue(ctx, client, doc, stint.Delay(5*time.Second))
+func OrDebounce(latest time.Duration) UniqueOption {
+	return func(u *Uniqueness) { u.OnConflict, u.Latest = Debounce, latest }
+}
+
 // OrCancelOld is [CancelOld].
 func OrCancelOld() UniqueOption { return CancelOld.option }
 
@@ -145,6 +161,9 @@ func (u Uniqueness) String() string {
 	if u.OnConflict != Keep && u.OnConflict != "" {
 		b.WriteString("," + string(u.OnConflict))
 	}
+	if u.OnConflict == Debounce {
+		b.WriteString(":" + retry.FormatDuration(u.Latest))
+	}
 	return b.String()
 }
 
@@ -152,8 +171,8 @@ func (u Uniqueness) String() string {
 func (s UniqueScope) timed() bool { return s != UntilEnded && s != UntilStarted }
 
 // ParseUniqueness reads until-ended, until-started, within:1h or slot:24h, and after commas, in any order,
-// by=/tenant|/id, across=name, and keep, replace, replace-keep-time or cancel-old. Errors are
-// [InvalidError]s.
+// by=/tenant|/id, across=name, and keep, replace, replace-keep-time, debounce:1m or cancel-old. Errors
+// are [InvalidError]s.
 func ParseUniqueness(text string) (Uniqueness, error) {
 	parts := strings.Split(text, ",")
 	scope, period, timed := strings.Cut(parts[0], ":")
@@ -165,18 +184,15 @@ func ParseUniqueness(text string) (Uniqueness, error) {
 		}
 	case Within, Slot:
 		var err error
-		if u.Period, err = retry.ParseDuration(period); err != nil || u.Period <= 0 {
-			return u, valid.Invalid("unique", "%q needs a period, such as %s:1h", parts[0], scope)
-		}
-		if err := checkLength("unique", u.Period, time.Millisecond, maxWait); err != nil {
+		if u.Period, err = parsePeriod(scope, period); err != nil {
 			return u, err
 		}
-		u.Period = u.Period.Truncate(time.Millisecond)
 	default:
 		return u, valid.Invalid("unique", "%q is not until-ended, until-started, within:1h or slot:24h", parts[0])
 	}
 	for _, part := range parts[1:] {
 		name, value, named := strings.Cut(part, "=")
+		mode, latest, bounded := strings.Cut(part, ":")
 		switch {
 		case name == "by" && named && u.By == nil:
 			u.By = strings.Split(value, "|")
@@ -186,8 +202,14 @@ func ParseUniqueness(text string) (Uniqueness, error) {
 			}
 		case !named && u.OnConflict == "" && slices.Contains([]OnConflict{Keep, Replace, ReplaceKeepTime, CancelOld}, OnConflict(part)):
 			u.OnConflict = OnConflict(part)
+		case bounded && u.OnConflict == "" && OnConflict(mode) == Debounce:
+			var err error
+			if u.Latest, err = parsePeriod(mode, latest); err != nil {
+				return u, err
+			}
+			u.OnConflict = Debounce
 		default:
-			return u, valid.Invalid("unique", "%q is not by=/id|/tenant, across=name, keep, replace, replace-keep-time or cancel-old, each once", part)
+			return u, valid.Invalid("unique", "%q is not by=/id|/tenant, across=name, keep, replace, replace-keep-time, debounce:1m or cancel-old, each once", part)
 		}
 	}
 	if u.OnConflict == "" {
@@ -195,6 +217,9 @@ func ParseUniqueness(text string) (Uniqueness, error) {
 	}
 	if u.OnConflict == CancelOld && u.Scope != UntilEnded {
 		return u, valid.Invalid("unique", "cancel-old is for until-ended: what holds a key otherwise may have ended, or has not begun")
+	}
+	if u.OnConflict == Debounce && u.Scope.timed() {
+		return u, valid.Invalid("unique", "debounce is for until-started and until-ended: a period has an end of its own")
 	}
 	for _, pointer := range u.By {
 		if err := checkPointer("unique", pointer); err != nil {
@@ -207,6 +232,15 @@ func ParseUniqueness(text string) (Uniqueness, error) {
 		return u, valid.Invalid("unique", "the text has %d bytes, more than 1000", len(text))
 	}
 	return u, nil
+}
+
+// parsePeriod reads the time that belongs to a part of the text.
+func parsePeriod(of, text string) (time.Duration, error) {
+	d, err := retry.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, valid.Invalid("unique", "%s needs a period, such as %s:1h", of, of)
+	}
+	return d.Truncate(time.Millisecond), checkLength("unique", d, time.Millisecond, maxWait)
 }
 
 // tidyUnique returns the text of a uniqueness as [Uniqueness.String] writes it, for equal ones to be equal:
@@ -316,14 +350,16 @@ func (j NewJob) UniqueKey() (string, Uniqueness, error) {
 	return "\x01" + hex.EncodeToString(sum[:]), u, nil
 }
 
-// Until returns when a job that is enqueued at some time stops holding its key, in microseconds
-// since 1970; 0 if only its end tells.
+// Until returns when a job that is enqueued at some time stops holding its key, or until when it is
+// put off under [Debounce], in microseconds since 1970; 0 if only its end tells.
 func (u Uniqueness) Until(now int64) int64 {
-	switch p := u.Period.Microseconds(); u.Scope {
-	case Within:
+	switch p := u.Period.Microseconds(); {
+	case u.Scope == Within:
 		return now + p
-	case Slot:
+	case u.Scope == Slot:
 		return (now/p + 1) * p
+	case u.OnConflict == Debounce:
+		return now + u.Latest.Microseconds()
 	}
 	return 0
 }

@@ -92,7 +92,8 @@ with ` + dictSQL + `, draft as materialized (
     where uniqueness is not null and coalesce(t.job = d.id, true) and not exists (select from taken where not same)) u,
     stint.take_unique(u.specs, u.kinds, u.args, u.keys, u.ids, $23::boolean) as t
 ), job as materialized (
-  select d.*, case when u.old is not null and d.uniqueness ~ ',replace-keep-time$' then nullif(greatest(u.due, d.created), d.created) else d.wanted end as due
+  select d.*, case when u.due is null then d.wanted
+    else nullif(greatest(case when d.uniqueness like '%,debounce:%' then least(coalesce(d.wanted, d.created), u.due) else u.due end, d.created), d.created) end as due
   from draft d left join taken t using (key) left join alone u on u.id = d.id
   where coalesce(t.job = d.id, true) and coalesce(u.job = d.id, true) and not exists (select from taken where not same)
 ), ` + storeUniqueSQL + `

@@ -23,20 +23,23 @@ func TestSQLAndGoReadUniquenessAlike(t *testing.T) {
 	for _, text := range []string{
 		"until-ended", "until-started", "until-started,by=/a,replace-keep-time", "within:1h", "within:1h30m", "slot:1d", "slot:1w2d", "within:1.5s", "within:250ms", "until-ended,by=/a", "until-ended,by=/b/0|/a,replace",
 		"until-ended,by=/~1~0", "until-ended,across=x y", "until-ended,cancel-old", "within:1h,replace-keep-time,by=/a", "slot:1h,keep",
+		"until-started,debounce:1m30s", "until-ended,debounce:1ms,by=/a",
 		"", "until-end", "until-ended:1h", "until-started:1h", "until-started,cancel-old", "until-startedx", "within", "within:", "within:0s", "within:5", "within:-1h", "within:1us", "slot:101y", "within:40000d", "until-ended,", "until-ended,by=",
 		"until-ended,by=a", "until-ended,by=/~2", "until-ended,by=/nothing", "until-ended,by=/b/2", "until-ended,across=", "until-ended,replace,replace",
 		"within:1h,cancel-old", "until-ended,by=/a,by=/a", "until-ended,keep,replace",
+		"until-ended,debounce", "until-ended,debounce:", "until-ended,debounce:0s", "until-ended,debounce:1", "within:1h,debounce:1m", "until-ended,debounce:1m,replace", "until-ended,replace,debounce:1m", "until-ended,debounce:101y", "until-ended,debounce:1us",
 	} {
 		job := stint.NewJob{Kind: "k", Args: []byte(`{"a":1,"b":[null,{}],"/~":2}`), Unique: text}
 		_, u, want := job.UniqueKey()
 		var key, scope, mode string
-		var period *int64
-		err := s.pool.QueryRow(t.Context(), `select key, scope, period, mode from stint.unique_key($1, $2, $3)`, text, job.Kind, string(job.Args)).Scan(&key, &scope, &period, &mode)
+		var period, latest *int64
+		err := s.pool.QueryRow(t.Context(), `select key, scope, period, mode, latest from stint.unique_key($1, $2, $3)`, text, job.Kind, string(job.Args)).Scan(&key, &scope, &period, &mode, &latest)
 		if (err == nil) != (want == nil) {
 			t.Errorf("%q is refused by SQL with %v, and by Go with %v", text, err, want)
 		}
-		if err == nil && want == nil && (scope != string(u.Scope) || mode != string(u.OnConflict) || u.Period > 0 && *period != u.Period.Microseconds()) {
-			t.Errorf("%q is %s, %v, %s to SQL, and %+v to Go", text, scope, period, mode, u)
+		if err == nil && want == nil && (scope != string(u.Scope) || mode != string(u.OnConflict) || u.Period > 0 && *period != u.Period.Microseconds() ||
+			u.Latest > 0 && *latest != u.Latest.Microseconds()) {
+			t.Errorf("%q is %s, %v, %s, %v to SQL, and %+v to Go", text, scope, period, mode, latest, u)
 		}
 	}
 }
@@ -50,6 +53,15 @@ func TestSQLAndGoShareUniqueKeys(t *testing.T) {
 		must(t, err)
 		if id := value[stint.ID](t, s.pool, `select stint.enqueue('k', '{"n":2,"id":"\u00e9"}', uniqueness => $1)`, text); id != r.ID {
 			t.Errorf("%s: SQL is answered with job %d, want %d", text, id, r.ID)
+		}
+	}
+	// Each enqueue puts the job off again, but no further than the first of them allows.
+	const debounced = `select stint.enqueue('k', '{"id":1}', uniqueness => 'until-ended,debounce:2h,across=later,by=/id', delay => interval '90 min')`
+	put := value[stint.ID](t, s.pool, debounced)
+	bound := value[time.Time](t, s.pool, `update stint.idempotency set until = clock_timestamp() + interval '1 h' where job = $1 returning until`, put)
+	for id, want := range map[stint.ID]time.Time{put: time.Now().Add(90 * time.Minute), value[stint.ID](t, s.pool, debounced): bound} {
+		if job, err := s.Job(t.Context(), id); err != nil || job.Due.Sub(want).Abs() > time.Minute || id == put != (job.State == stint.Cancelled) {
+			t.Errorf("job %d is %s and due at %v, want %v (%v)", id, job.State, job.Due, want, err)
 		}
 	}
 	// Until-started, what waits is kept, and what is ready is not: SQL is always in a caller's transaction.

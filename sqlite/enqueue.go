@@ -95,9 +95,9 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 				continue
 			}
 		}
-		var due int64 // of the job that this one replaces, if that is to be kept
+		at := dueAt(j, created)
 		if j.Unique != "" {
-			stands, err := next.takeUnique(j, created, &due)
+			stands, err := next.takeUnique(j, created, &at)
 			if err != nil {
 				return err
 			}
@@ -134,14 +134,10 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 		if len(j.Tags) > 0 {
 			e.tags = arrayOf(j.Tags)
 		}
-		at := dueAt(j, created)
-		if due != 0 {
-			at = due
-		}
 		if at > created {
 			e.due, e.lane = at, store.NoLane
 		}
-		if e.startBy = startBy(j, max(created, e.due)); e.startBy != 0 && due > e.startBy {
+		if e.startBy = startBy(j, max(created, e.due)); e.startBy != 0 && at > e.startBy {
 			return valid.Invalid("start by", "the job is due only after that")
 		}
 		if place != nil {
@@ -163,6 +159,11 @@ type stored struct {
 	jobs     []stint.NewJob
 	receipts []stint.Receipt
 	keys     map[string]keyHolder
+
+	// The unique key that was asked for last, and until when it is held or jobs are put off. The entry of
+	// its job is stored before the next one is asked for.
+	unique string
+	until  int64
 
 	entries []newEntry
 	of      [maxBulk]int // the jobs that they are of

@@ -257,3 +257,33 @@ func Example_uniqueJobs() {
 	// replaced the first: true
 	// duplicate of the second: true true scheduled
 }
+
+// Many changes of a document in a short time send one mail: five seconds after the last one, but no later
+// than a minute after the first.
+func Example_debounce() {
+	ctx := context.Background()
+	db, err := sqlite.Open(ctx, sqlite.Memory)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	client := stint.NewClient(db)
+
+	type change struct{ Document, Revision int }
+	notify := stint.NewKind[change]("notify", stint.UniqueUntilStarted(stint.By("/Document"), stint.OrDebounce(time.Minute)))
+
+	for revision := range 3 {
+		if _, err := notify.Enqueue(ctx, client, change{7, revision}, stint.Delay(5*time.Second)); err != nil {
+			log.Fatal(err)
+		}
+	}
+	jobs, err := db.Jobs(ctx, store.Filter{Limit: 10, States: []stint.State{stint.Scheduled}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, job := range jobs {
+		fmt.Println("waits:", string(job.Args))
+	}
+	// Output:
+	// waits: {"Document":7,"Revision":2}
+}

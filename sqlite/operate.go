@@ -121,7 +121,11 @@ func (c *conn) recover(id stint.ID, now, due int64) (stint.RerunResult, error) {
 		}
 	}
 	if job.Unique != "" {
-		s := stored{appender: (*direct)(c)}
+		key, u, err := job.UniqueKey()
+		if err != nil {
+			return stint.RerunResult{}, err
+		}
+		s := stored{appender: (*direct)(c), unique: key, until: u.Until(now)}
 		if err := s.keepUnique(&job, anew, now); err != nil {
 			return stint.RerunResult{}, err
 		}

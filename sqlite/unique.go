@@ -27,7 +27,7 @@ const (
 // more.
 type uniqueHolder struct {
 	job   stint.ID
-	until int64 // the end of the period, if there is one
+	until int64 // the end of the period, or until when jobs are put off; 0 for neither
 	state stint.State
 	begun bool
 	due   int64 // while it waits
@@ -60,15 +60,23 @@ func (d *direct) cancelHolder(id stint.ID, why string) error {
 }
 
 // takeUnique looks who holds the unique key of a job, cancels that one if it is to make room, and
-// says what the receipt is but for the ID of a job that is to be stored. No other transaction
-// writes meanwhile, so no engine begins the holder.
+// says what the receipt is but for the ID of a job that is to be stored, and when that one is due. No
+// other transaction writes meanwhile, so no engine begins the holder.
 func (s *stored) takeUnique(j *stint.NewJob, now int64, due *int64) (r stint.Receipt, err error) {
 	key, u, err := j.UniqueKey()
 	if err != nil {
 		return r, err
 	}
+	s.unique, s.until = key, u.Until(now)
 	h, err := s.uniqueHolder(key)
-	if err != nil || !h.holds(u, now, s.own()) {
+	held := err == nil && h.holds(u, now, s.own())
+	if u.OnConflict == stint.Debounce {
+		if held && h.until != 0 {
+			s.until = min(s.until, h.until) // as for the first of them
+		}
+		*due = min(*due, s.until)
+	}
+	if !held {
 		return r, err
 	}
 	waits := h.state == stint.Scheduled || h.state == stint.Available && s.own()
@@ -92,14 +100,9 @@ func (s *stored) own() bool {
 	return own
 }
 
-// keepUnique stores that a job has its unique key.
+// keepUnique stores that a job has the unique key that was asked for last.
 func (s *stored) keepUnique(j *stint.NewJob, id, now int64) error {
-	key, u, err := j.UniqueKey()
-	if err != nil {
-		return err
-	}
-	until := u.Until(now)
-	if err := s.run(takeUniqueSQL, key, id, nilInt(until), max(until, now+minKeyAge.Microseconds())); err != nil {
+	if err := s.run(takeUniqueSQL, s.unique, id, nilInt(s.until), max(s.until, now+minKeyAge.Microseconds())); err != nil {
 		return err
 	}
 	return s.run(uniquenessSQL, j.Unique, id)

@@ -66,7 +66,8 @@ func (d *database) retry(id stint.ID, now, due time.Time, once bool) stint.Rerun
 	}
 	anew := d.recover(job, now, due)
 	if job.job.Unique != "" {
-		d.keepUnique(nil, *job.job, anew)
+		_, u, _ := job.job.UniqueKey()
+		d.keepUnique(nil, *job.job, anew, time.UnixMicro(u.Until(time.Now().UnixMicro())))
 	}
 	return stint.RerunResult{Answer: stint.RerunRecovered, ID: anew}
 }

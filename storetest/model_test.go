@@ -217,9 +217,9 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 			continue
 		}
 		var made stint.Receipt
-		var kept time.Time
+		var kept, until time.Time
 		if j.Unique != "" {
-			if made, kept = m.takeUnique(in, j); made.Duplicate {
+			if made, kept, until = m.takeUnique(in, j); made.Duplicate {
 				m.takeKey(in, &j, made.ID)
 				receipts = append(receipts, made)
 				continue
@@ -238,6 +238,9 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 		if !kept.IsZero() {
 			due = kept
 		}
+		if _, u, _ := j.UniqueKey(); u.OnConflict == stint.Debounce && due.After(until) {
+			due = until
+		}
 		if !j.StartBy.IsZero() && kept.After(j.StartBy) {
 			return nil, valid.Invalid("start by", "the job is due only after that")
 		}
@@ -250,7 +253,7 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 		receipts = append(receipts, made)
 		m.takeKey(in, &j, stint.ID(num))
 		if j.Unique != "" {
-			m.keepUnique(in, j, stint.ID(num))
+			m.keepUnique(in, j, stint.ID(num), until)
 		}
 		job := &row{tx: in, num: num, job: &j, id: stint.ID(num), made: now, due: due}
 		m.addJob(job)

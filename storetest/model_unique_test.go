@@ -96,13 +96,24 @@ func (d *database) heldUntilStarted(in *modelTx, u stint.Uniqueness, id stint.ID
 }
 
 // takeUnique makes room for a unique job, or says whose duplicate it is. The due time is
-// that of what it replaces, if it is to have that.
-func (d *database) takeUnique(in *modelTx, j stint.NewJob) (r stint.Receipt, due time.Time) {
+// that of what it replaces, if it is to have that; and until is what to store with the key.
+func (d *database) takeUnique(in *modelTx, j stint.NewJob) (r stint.Receipt, due, until time.Time) {
 	id, state := d.uniqueHolder(in, j)
+	key, u, _ := j.UniqueKey()
+	until = time.UnixMicro(u.Until(time.Now().UnixMicro()))
+	if id != 0 && u.OnConflict == stint.Debounce && !d.is("puts jobs off for ever") {
+		if first := d.uniqueRow(key).due; first.Before(until) {
+			until = first
+		}
+	}
+	r, due = d.makeRoom(in, j, u, id, state)
+	return r, due, until
+}
+
+func (d *database) makeRoom(in *modelTx, j stint.NewJob, u stint.Uniqueness, id stint.ID, state stint.State) (r stint.Receipt, due time.Time) {
 	if id == 0 {
 		return r, due
 	}
-	_, u, _ := j.UniqueKey()
 	begun := d.begun(id)
 	waits := state == stint.Scheduled || state == stint.Available && in == nil
 	switch {
@@ -122,10 +133,8 @@ func (d *database) takeUnique(in *modelTx, j stint.NewJob) (r stint.Receipt, due
 	return stint.Receipt{ID: id, Duplicate: true, State: state}, due
 }
 
-func (d *database) keepUnique(in *modelTx, j stint.NewJob, id stint.ID) {
-	if key, u, err := j.UniqueKey(); err == nil {
-		d.rows = append(d.rows, &row{tx: in, key: key, holder: id, due: time.UnixMicro(u.Until(time.Now().UnixMicro()))})
-	}
+func (d *database) keepUnique(in *modelTx, j stint.NewJob, id stint.ID, until time.Time) {
+	d.rows = append(d.rows, &row{tx: in, key: uniqueKey(j), holder: id, due: until})
 }
 
 // onceInBatch refuses jobs of a batch that are to replace each other.

@@ -47,6 +47,7 @@ var mutants = []struct{ fault, group string }{
 	{"frees a unique key when its job is claimed", "Unique"},
 	{"holds a unique key when its job has ended", "Unique"},
 	{"replaces what has begun", "Unique"},
+	{"puts jobs off for ever", "Unique"},
 	{"keeps what may begin before the commit", "Unique"},
 	{"holds a key until-started again when its job is retried", "Unique"},
 	{"recovers beside the unique", "Unique"},

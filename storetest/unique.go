@@ -145,6 +145,34 @@ var uniqueTests = []test{
 		fails(t, err, stint.ErrInvalid, "the error is %v")
 		t.state(old, stint.Scheduled)
 	}},
+	{"Debounced, a job is put off by each one that replaces it, up to a bound from the first of them", func(t *T) {
+		enqueue := func(delay time.Duration) (stint.Receipt, *stint.JobInfo) {
+			t.Helper()
+			r := t.keyed(job("k", stint.UniqueUntilStarted(stint.OrDebounce(2*time.Hour)), stint.Delay(delay)))[0]
+			return r, t.info(r.ID)
+		}
+		soon := func(got, want time.Time) bool { return got.Sub(want).Abs() < 30*time.Second }
+		_, first := enqueue(time.Hour)
+		r, second := enqueue(90 * time.Minute)
+		expect(t, r.Replaced == first.ID && soon(second.Due, second.Created.Add(90*time.Minute)), "the second one is answered with %+v, and is %+v", r, second)
+		t.state(first.ID, stint.Cancelled)
+		bound := first.Created.Add(2 * time.Hour)
+		r, third := enqueue(4 * time.Hour)
+		expect(t, r.Replaced == second.ID && soon(third.Due, bound), "the third one is answered with %+v, and is due at %v, want %v", r, third.Due, bound)
+		r, fourth := enqueue(0)
+		expect(t, r.Replaced == third.ID && fourth.State == stint.Available, "the fourth one is answered with %+v, and is %+v", r, fourth)
+		w := t.join("k")
+		equal(t, w.One().ID, fourth.ID, "job %d is claimed, want %d")
+		r, fifth := enqueue(4 * time.Hour)
+		expect(t, r.Replaced == 0 && soon(fifth.Due, fifth.Created.Add(2*time.Hour)), "after one that has begun it is answered with %+v, and is due at %v", r, fifth.Due)
+	}},
+	{"A job that was put off to the bound of the first one is due then at once", func(t *T) {
+		debounced := job("k", stint.UniqueUntilEnded(stint.OrDebounce(time.Second)), stint.Delay(time.Second))
+		first := t.keyed(debounced)[0].ID
+		time.Sleep(1100 * time.Millisecond)
+		r := t.keyed(debounced)[0]
+		expect(t, r.Replaced == first && t.info(r.ID).State == stint.Available, "it is answered with %+v, and is %+v", r, t.info(r.ID))
+	}},
 	{"Cancelling the old one ends what waits and asks what runs to stop", func(t *T) {
 		newer := job("k", stint.UniqueUntilEnded(stint.OrCancelOld()))
 		old := t.keyed(newer)[0].ID
@@ -326,7 +354,7 @@ func uniqueRace(t *T) {
 func uniqueBatch(r *rand.Rand, keys int) []stint.NewJob {
 	var batch []stint.NewJob
 	for _, k := range r.Perm(keys)[:1+r.IntN(keys-1)] {
-		mode := []stint.UniqueOption{func(*stint.Uniqueness) {}, func(*stint.Uniqueness) {}, stint.OrReplace(), stint.OrReplaceKeepTime()}[r.IntN(4)]
+		mode := []stint.UniqueOption{func(*stint.Uniqueness) {}, func(*stint.Uniqueness) {}, stint.OrReplace(), stint.OrReplaceKeepTime(), stint.OrDebounce(10 * time.Millisecond)}[r.IntN(5)]
 		j := withArgs("k", fmt.Sprintf(`{"id":%d,"n":%d}`, k, r.IntN(1e6)), stint.UniqueUntilEnded(stint.By("/id"), mode), stint.URN(fmt.Sprint(k)))
 		if r.IntN(3) == 0 {
 			j.Delay = time.Duration(r.IntN(20)) * time.Millisecond

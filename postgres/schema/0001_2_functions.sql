@@ -922,11 +922,19 @@ begin
 end
 $$;
 
+-- The microseconds of a period such as 1h30m; null if it is none.
+create function stint.unique_period(p_text text) returns bigint language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select p from round(case when p_text ~ '^([0-9]+([.][0-9]+)?(w|d|h|m|s|ms|us))+$'
+    then extract(epoch from regexp_replace(p_text, '([a-z])([0-9])', '\1 \2', 'g')::interval) * 1000000 end) as p where p between 1000 and 3153600000000000
+$$;
+
 -- What a text such as until-ended,by=/tenant|/id,replace makes of a job: its
 -- unique key, how long it holds that (microseconds from its enqueue, or the length
--- of a calendar slot), and what becomes of the job that has it. Values are compared as
--- jsonb.
-create function stint.unique_key(p_unique text, p_kind text, p_args jsonb, out key text, out scope text, out period bigint, out mode text)
+-- of a calendar slot), what becomes of the job that has it, and for how long jobs that
+-- replace one another are put off at most. Values are compared as jsonb.
+create function stint.unique_key(p_unique text, p_kind text, p_args jsonb, out key text, out scope text, out period bigint, out mode text, out latest bigint)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -939,12 +947,12 @@ declare
   selected jsonb := '{}';
 begin
   scope := split_part(parts[1], ':', 1);
-  if parts[1] is null or parts[1] !~ '^(until-ended|until-started|(within|slot):([0-9]+([.][0-9]+)?(w|d|h|m|s|ms|us))+)$' then
+  if parts[1] is null or parts[1] !~ '^(until-ended|until-started|(within|slot):.*)$' then
     raise exception 'stint: % is not until-ended, until-started, within:1h or slot:24h', quote_nullable(parts[1]) using errcode = '22023';
   elsif scope in ('within', 'slot') then
-    period := round(extract(epoch from regexp_replace(split_part(parts[1], ':', 2), '([a-z])([0-9])', '\1 \2', 'g')::interval) * 1000000);
-    if period not between 1000 and 3153600000000000 then
-      raise exception 'stint: % is no period for unique jobs', split_part(parts[1], ':', 2) using errcode = '22023';
+    period := stint.unique_period(substr(parts[1], length(scope) + 2));
+    if period is null then
+      raise exception 'stint: % is no period for unique jobs', quote_literal(parts[1]) using errcode = '22023';
     end if;
   end if;
   foreach part in array parts[2:] loop
@@ -954,8 +962,14 @@ begin
       across := substr(part, 8);
     elsif part in ('keep', 'replace', 'replace-keep-time', 'cancel-old') and mode is null and (part <> 'cancel-old' or scope = 'until-ended') then
       mode := part;
+    elsif part like 'debounce:%' and mode is null and period is null then
+      mode := 'debounce';
+      latest := stint.unique_period(substr(part, 10));
+      if latest is null then
+        raise exception 'stint: % is no period for unique jobs', quote_literal(part) using errcode = '22023';
+      end if;
     else
-      raise exception 'stint: % is not by=/id|/tenant, across=name, keep, replace, replace-keep-time or, for until-ended, cancel-old, each once', quote_literal(part)
+      raise exception 'stint: % is not by=/id|/tenant, across=name, keep, replace, replace-keep-time or, without a period, debounce:1m or, for until-ended, cancel-old, each once', quote_literal(part)
         using errcode = '22023';
     end if;
   end loop;
@@ -1002,7 +1016,7 @@ $$;
 -- Take the unique keys of jobs that are about to be stored. Of each the answer is the
 -- job that stands for it: itself, or the one that is kept, with its state ('new' if it is
 -- of the batch); the old one that was cancelled for it; and when it is to be due, if it has
--- that from the old one. Keys are never released: whoever finds one taken looks at its holder,
+-- that from the old one, or when at the latest, if it is debounced. Keys are never released: whoever finds one taken looks at its holder,
 -- and takes the key over if that has ended. A duplicate locks and writes nothing, but that its
 -- idempotency key stands for the job that is kept. What is ready is ended under the lock of its
 -- lane, which a caller's transaction must not hold; so p_own says whose this one is. A
@@ -1020,7 +1034,7 @@ as $$
 declare
   clock  timestamptz := clock_timestamp();
   keys   text[]; modes text[]; untils timestamptz[]; -- of each job
-  starts boolean[]; -- whether it is unique until-started
+  starts boolean[]; timed boolean[]; -- whether it is unique until-started, or for a period
   firsts integer[]; -- the first of the batch with the same key
   fresh  text[];
   r      record;
@@ -1036,15 +1050,18 @@ declare
   stands bigint[]; states text[]; olds bigint[]; dues timestamptz[]; -- the answers
 begin
   select array_agg(k.key order by i), array_agg(case when p_again is null then k.mode else 'keep' end order by i), array_agg(k.scope = 'until-started' order by i),
+         array_agg(k.period is not null order by i),
          array_agg(case k.scope when 'within' then clock + k.period * interval '1 microsecond'
-           when 'slot' then timestamptz 'epoch' + (floor(extract(epoch from clock) * 1000000 / k.period) + 1) * k.period * interval '1 microsecond' end order by i)
-    into keys, modes, starts, untils
+           when 'slot' then timestamptz 'epoch' + (floor(extract(epoch from clock) * 1000000 / k.period) + 1) * k.period * interval '1 microsecond'
+           else clock + k.latest * interval '1 microsecond' end order by i),
+         array_agg(case when k.mode = 'debounce' then clock + k.latest * interval '1 microsecond' end order by i)
+    into keys, modes, starts, timed, untils, dues
     from unnest(p_unique, p_kinds, p_args) with ordinality as u(spec, kind, args, i), stint.unique_key(u.spec, u.kind, u.args) as k;
   if keys is null then
     return;
   end if;
   stands := p_jobs; states := array_fill(null::text, array[cardinality(keys)]);
-  olds := array_fill(null::bigint, array[cardinality(keys)]); firsts := array_fill(0, array[cardinality(keys)]); dues := array_fill(null::timestamptz, array[cardinality(keys)]);
+  olds := array_fill(null::bigint, array[cardinality(keys)]); firsts := array_fill(0, array[cardinality(keys)]);
   -- In the order of the keys, and before any other row is locked: in any other order
   -- two batches would take each other's. A key that another transaction takes is waited for.
   with added as (
@@ -1085,7 +1102,7 @@ begin
       select * into s from stint.unique_holder(h.job);
       held := h.job is distinct from p_again and case when starts[r.i]
         then not s.begun and (s.state = 'scheduled' and (s.due > clock or modes[r.i] <> 'keep') or s.state = 'available' and p_own)
-        when untils[r.i] is null then s.state in ('scheduled', 'retrying', 'available', 'running') else h.until > clock_timestamp() end;
+        when not timed[r.i] then s.state in ('scheduled', 'retrying', 'available', 'running') else h.until > clock_timestamp() end;
       if held is true and starts[r.i] and modes[r.i] = 'keep' and s.state = 'scheduled' then
         perform from stint.waiting w where w.job = h.job for key share; -- not promoted before the commit
         if found then
@@ -1107,7 +1124,12 @@ begin
         continue; -- looked at again, now that nobody else takes it over
       end if;
       if held is true then
-        doomed := doomed || h.job; places := places || r.i; dues[r.i] := case when modes[r.i] = 'replace-keep-time' then coalesce(s.due, '-infinity') end;
+        doomed := doomed || h.job; places := places || r.i;
+        if modes[r.i] = 'replace-keep-time' then
+          dues[r.i] := coalesce(s.due, '-infinity');
+        elsif modes[r.i] = 'debounce' then
+          untils[r.i] := least(untils[r.i], h.until); dues[r.i] := untils[r.i]; -- as for the first of them
+        end if;
         exit when modes[r.i] = 'keep';
         insert into stint.cancellations (job, why) values (h.job, case modes[r.i] when 'cancel-old'
           then 'another job took its unique key' else 'replaced by a newer job with its unique key' end) on conflict do nothing;
@@ -1145,7 +1167,7 @@ begin
         olds[places[spot]] := doomed[spot];
       else
         delete from stint.cancellations c where c.job = doomed[spot] and c.job = any (marked);
-        dues[places[spot]] := null;
+        dues[places[spot]] := case when modes[places[spot]] = 'debounce' then dues[places[spot]] end;
         if not s.ended then
           select * into s from stint.unique_holder(doomed[spot]); -- without the marker
         end if;

@@ -368,7 +368,9 @@ begin
     elsif other.old is not null then
       raise notice 'stint.enqueue: job % is cancelled for this one, which has its unique key', other.old;
     end if;
-    at := case when is_unique ~ ',replace-keep-time(,|$)' and other.old is not null then other.due else at end;
+    if other.due is not null then
+      at := case when is_unique like '%,debounce:%' then least(coalesce(at, clock), other.due) else other.due end;
+    end if;
     bound := coalesce(enqueue.start_by,
       greatest(at, clock) + coalesce(enqueue.start_within, k.start_within * interval '1 millisecond'));
     bound := stint.start_by(bound, at);

@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,13 +13,15 @@ import (
 
 // Load is what ran of some jobs in a time, by the handlers' own clocks.
 type Load struct {
-	Most   int     // runs at once
-	Used   float64 // runs at once on average
+	Most   int      // runs at once
+	Crowd  []string // what these were, when there were so many for the first time
+	Used   float64  // runs at once on average
 	Starts []check.Instant
 }
 
 // Load reads what ran between two instants. A run of a process that was killed ends with it, and one of
-// a process that stood still ends when that began: after it the engine may have lost its place.
+// a process that stood still ends when that began: after it the engine may have lost its place. One that
+// started after a process was told to stand still, and before it did, does not count.
 func (f *Fleet) Load(from, to check.Instant) Load {
 	f.t.Helper()
 	history, err := check.Read(f.Dir)
@@ -29,6 +32,7 @@ func (f *Fleet) Load(from, to check.Instant) Load {
 	type turn struct {
 		at   check.Instant
 		more int
+		run  *check.Run
 	}
 	var (
 		load  Load
@@ -39,15 +43,15 @@ func (f *Fleet) Load(from, to check.Instant) Load {
 		r := &history.Runs[i]
 		end := cmp.Or(r.End, to)
 		for _, stop := range stops[history.Processes[r.Process].Name] {
-			if stop >= r.Start {
-				end = min(end, stop)
+			if r.Start <= cmp.Or(stop.To, stop.From) {
+				end = min(end, stop.From)
 			}
 		}
 		begin := max(r.Start, from)
 		if end = min(end, to); end <= begin {
 			continue
 		}
-		turns = append(turns, turn{begin, 1}, turn{end, -1})
+		turns = append(turns, turn{begin, 1, r}, turn{end, -1, r})
 		busy += end.Sub(begin)
 		if r.Start >= from {
 			load.Starts = append(load.Starts, r.Start)
@@ -55,23 +59,33 @@ func (f *Fleet) Load(from, to check.Instant) Load {
 	}
 	slices.SortFunc(turns, func(a, b turn) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.more, b.more)) })
 	slices.Sort(load.Starts)
-	now := 0
+	running := map[*check.Run]bool{}
 	for _, t := range turns {
-		now += t.more
-		load.Most = max(load.Most, now)
+		if t.more < 0 {
+			delete(running, t.run)
+			continue
+		}
+		running[t.run] = true
+		if len(running) <= load.Most {
+			continue
+		}
+		load.Most, load.Crowd = len(running), nil
+		for r := range running {
+			load.Crowd = append(load.Crowd, fmt.Sprintf("%s: job %d, attempt %d, since %v, for %v", history.Processes[r.Process].Name, r.Job, r.Attempt, t.at.Sub(r.Start), r.End.Sub(r.Start)))
+		}
 	}
 	load.Used = float64(busy) / float64(to.Sub(from))
 	return load
 }
 
-// standstills are the instants at which each process died or was frozen.
-func (f *Fleet) standstills() map[string][]check.Instant {
+// standstills are the times from which each process was dead or, to their end, frozen.
+func (f *Fleet) standstills() map[string][]check.Disturbance {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := map[string][]check.Instant{}
+	all := map[string][]check.Disturbance{}
 	for _, d := range f.done {
 		if d.Does == check.Kills || d.Does == check.Freezes {
-			all[d.Process] = append(all[d.Process], d.From)
+			all[d.Process] = append(all[d.Process], d)
 		}
 	}
 	return all

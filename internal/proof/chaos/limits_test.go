@@ -3,6 +3,7 @@
 package chaos_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -67,7 +68,7 @@ func TestNoMoreThanALimitAllowsRunsWhateverHappensToEngines(t *testing.T) {
 			}, during)
 			t.Logf("at most %d ran at once, %.1f %% of the limit were used, %d began", load.Most, 10*load.Used, len(load.Starts))
 			if load.Most != 10 {
-				t.Errorf("%d ran at once, want 10", load.Most)
+				t.Errorf("%d ran at once, want 10:\n%s", load.Most, strings.Join(load.Crowd, "\n"))
 			}
 			if least := c.used; long() && load.Used < 10*least {
 				t.Errorf("%.1f %% of the limit were used, want %.0f %%", 10*load.Used, 100*least)

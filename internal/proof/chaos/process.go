@@ -132,8 +132,11 @@ func (p *Process) Exit(within time.Duration) (code int, gone check.Instant) {
 // moment that is noted for the judge, so that nothing began after it, and is
 // gone only afterwards, so that nobody took over before it.
 func (p *Process) Kill() {
-	p.Freeze()
+	already := p.Freeze()
 	p.mu.Lock()
+	if already {
+		p.fleet.Disturb(check.Disturbance{Does: check.Freezes, Process: p.Name, From: p.frozen, To: check.Now()})
+	}
 	p.frozen = 0
 	p.fleet.Disturb(check.Disturbance{Does: check.Kills, Process: p.Name, From: check.Now()})
 	p.fleet.harm(p.Name, p.since, time.Time{})
@@ -142,21 +145,22 @@ func (p *Process) Kill() {
 	<-p.ended
 }
 
-// Freeze stops the process where it stands; Thaw lets it go on.
-func (p *Process) Freeze() {
+// Freeze stops the process where it stands; Thaw lets it go on. It reports whether it stood still already.
+func (p *Process) Freeze() (already bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.frozen != 0 {
-		return
+		return true
 	}
 	p.frozen, p.since = check.Now(), time.Now()
 	_ = p.cmd.Process.Signal(syscall.SIGSTOP)
 	for range 100 {
 		if p.still() {
-			return
+			break
 		}
 		time.Sleep(time.Millisecond)
 	}
+	return false
 }
 
 // still tells whether the process stands still. Where the system does not
