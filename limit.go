@@ -45,6 +45,10 @@ func LimitedBy(limit, pointer string) Option { return Limited(limit + by + point
 // Unlimited takes back the limits that the job's kind names.
 func Unlimited() Option { return func(j *NewJob) { j.Limits = nil } }
 
+// QueueLimit is the limit under which all jobs count, each by its queue: a rule of "queue=mail" is for all
+// jobs of the queue mail together, and one of "queue" for those of each queue. Jobs do not name it.
+const QueueLimit = "queue"
+
 // by stands between the name of a limit and the pointer to its key, as "=" does before a key.
 const by = " by "
 
@@ -280,6 +284,15 @@ func CheckGate(name string) error {
 	return err
 }
 
+// CheckFor reports what is wrong with the rule as one of a limit, or of one of its keys, or nil.
+func (r LimitRule) CheckFor(name string) error {
+	err := cmp.Or(CheckGate(name), r.Check())
+	if limit, _, _ := strings.Cut(name, "="); err == nil && limit == QueueLimit && r.InOrder {
+		err = valid.Invalid("limit", "a queue keeps no order: have its jobs name a limit that does")
+	}
+	return err
+}
+
 // checkLimits checks the limits that the job names. The arguments are not known of a declaration.
 func (j NewJob) checkLimits() error {
 	if len(j.Limits) > maxLimits {
@@ -296,6 +309,9 @@ func (j NewJob) checkLimits() error {
 			return err
 		} else {
 			name, _, _ = strings.Cut(text, "=")
+		}
+		if name == QueueLimit {
+			return valid.Invalid("limits", "all jobs count under %s=NAME of their queue; none names it", QueueLimit)
 		}
 		if names[name] {
 			return valid.Invalid("limits", "%s is there twice", name)
@@ -368,10 +384,7 @@ func limitKey(args any, pointer string) (string, error) {
 // for that key in place of the one of tenant. It panics when the limit has a rule already, or when the
 // rule can never be right.
 func (m *Mux) Limit(name string, rule LimitRule) {
-	err := CheckGate(name)
-	if err == nil {
-		err = rule.Check()
-	}
+	err := rule.CheckFor(name)
 	if _, twice := m.limits[name]; err == nil && twice {
 		err = fmt.Errorf("it has a rule already")
 	}

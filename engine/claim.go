@@ -30,6 +30,10 @@ func (s *session) claim(ctx context.Context) {
 	defer s.liveness.claims.stop()
 	for ctx.Err() == nil {
 		s.liveness.claims.mark()
+		if s.rulesChanged.Swap(false) {
+			notified = false
+			view.expire()
+		}
 		if !s.pools.hasRoom(time.Now()) {
 			s.meters.noRoom()
 			s.capacity.wait(ctx, time.Second)
@@ -203,7 +207,7 @@ func (s *session) claimLanes(lanes []target, room int, wait bool) (took, error) 
 			}
 		}
 		entries += len(c.Entries)
-		s.addTasks(c, states[i])
+		s.addTasks(c, states[i], lanes[i].Limits)
 	}
 	for _, p := range s.pools.all {
 		p.beginBatches()
@@ -222,8 +226,8 @@ func (s *session) claimLanes(lanes []target, room int, wait bool) (took, error) 
 	return got, nil
 }
 
-// addTasks sends the entries of a claim where they belong.
-func (s *session) addTasks(c store.Claim, claim *claimState) {
+// addTasks sends the entries of a claim where they belong, under limits with that of their queue.
+func (s *session) addTasks(c store.Claim, claim *claimState, limits string) {
 	tasks := make([]task, len(c.Entries))
 	var p *pool
 	var runner *kindRunner
@@ -236,12 +240,12 @@ func (s *session) addTasks(c store.Claim, claim *claimState) {
 			}
 		}
 		tasks[i] = task{entry: e, claim: claim, pool: p, runner: runner}
-		if e.Limits != "" && runner != nil && !e.Cancelled {
-			s.permits.wait(&tasks[i])
+		if limits != "" && runner != nil && !e.Cancelled {
+			s.permits.wait(&tasks[i], limits)
 			continue
 		}
-		if e.Limits != "" {
-			s.permits.pass(&tasks[i])
+		if limits != "" {
+			s.permits.pass(&tasks[i], limits)
 		}
 		p.place(&tasks[i])
 	}

@@ -28,6 +28,9 @@ func (p *permits) deferLimit(t *task, limit string, wait time.Duration) {
 		p.s.emit(event.Event{Type: event.EventTrouble, Engine: p.s.token, Job: &t.entry.Job, Doing: "pause the limit that stint.Defer names", Err: err})
 		return
 	}
+	if limit == stint.QueueLimit {
+		limit += "=" + t.entry.Queue
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if t.gates != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -41,12 +42,12 @@ func (l *lanes) count() int { return len(l.known) + len(l.foreign) }
 
 // target is a lane to claim from.
 type target struct {
-	store.Lane
-	settle bool
-	first  store.Position // where its work began when it was seen
-	seen   time.Time
-	most   int      // how many entries there are permits for; 0 if that is not bounded
-	gates  *gateSet // of its limits, as permits found it last
+	store.Lane // its limits include that of its queue
+	settle     bool
+	first      store.Position // where its work began when it was seen
+	seen       time.Time
+	most       int      // how many entries there are permits for; 0 if that is not bounded
+	gates      *gateSet // of its limits, as permits found it last
 }
 
 // targets turns the lanes of a look into an order of claims: by priority, and within a priority
@@ -64,11 +65,24 @@ func (l *lanes) targets(heads []store.LaneHead, turn int) []target {
 	for _, head := range heads {
 		lane, mine := l.learn(head)
 		if mine {
+			if head.Limited {
+				lane.Limits = queueGate(lane.Queue, lane.Limits)
+			}
 			list = append(list, target{Lane: lane, settle: head.Settle, first: head.First, seen: now})
 		}
 	}
 	slices.SortStableFunc(list, inOrder)
 	return list
+}
+
+// queueGate adds the gate of a queue to the limits of jobs.
+func queueGate(queue, limits string) string {
+	lines := strings.Split(stint.QueueLimit+"="+queue+"\n"+limits, "\n")
+	if limits == "" {
+		lines = lines[:1]
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }
 
 // isFirst reports whether a lane is known and no other known lane comes before it.

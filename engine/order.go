@@ -44,10 +44,10 @@ func (set *gateSet) occupyLocked(t *task) {
 
 // pass is called for a task with limits that goes to its pool without waiting for them, since it will
 // not begin.
-func (p *permits) pass(t *task) {
+func (p *permits) pass(t *task, limits string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.setLocked(t.entry.Limits).occupyLocked(t)
+	p.setLocked(limits).occupyLocked(t)
 }
 
 // recorded is called when the outcome of a task is in the store.

@@ -224,11 +224,11 @@ func (p *permits) claimed(lane store.Lane, n int, full bool) {
 }
 
 // wait has a task wait for permits.
-func (p *permits) wait(t *task) {
+func (p *permits) wait(t *task, limits string) {
 	t.pool.limited.Add(1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	set := p.setLocked(t.entry.Limits)
+	set := p.setLocked(limits)
 	set.runIn(t.pool)
 	t.gates, t.claimed = set, time.Now()
 	t.again = t.claim.ref.Lane != store.LimitedLane(t.entry.Queue, t.entry.Priority, store.PartNormal, "", t.entry.Limits).ID

@@ -107,6 +107,42 @@ func TestALimitBoundsWhatRunsOverAllEngines(t *testing.T) {
 	})
 }
 
+func TestALimitOfAQueueBoundsAllOfItsJobs(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		g := newGauge()
+		mux := limitedMux(g, 5*time.Millisecond, map[string]stint.LimitRule{"queue=a": {AtOnce: 3}, "two": {AtOnce: 2}})
+		for range 4 {
+			start(t, s, mux, engine.Config{Slots: 5})
+		}
+		enqueueNumbered(t, s, 200, []string{"plain"}, stint.Queue("a"))
+		enqueueNumbered(t, s, 50, []string{"limited"}, stint.Queue("a"), stint.Limited("two"))
+		enqueueNumbered(t, s, 200, []string{"other"}, stint.Queue("b"))
+		await(t, "450 jobs", time.Minute, func() bool { return g.ended.Load() == 450 })
+		if plain, limited, other := g.greatest("plain"), g.greatest("limited"), g.greatest("other"); plain != 3 || limited > 2 || other <= 3 {
+			t.Errorf("of the queue %d ran at once, want 3, of those with a limit of their own %d, want 2, and of another queue %d", plain, limited, other)
+		}
+		// The engines are idle, and claim without a look what comes into a queue that they know.
+		if err := s.(store.Limiter).SetLimit(t.Context(), stint.QueueLimit, stint.LimitRule{AtOnce: 1}, "", ""); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond) // for the notification
+		enqueueNumbered(t, s, 40, []string{"one"}, stint.Queue("b"))
+		await(t, "40 jobs", time.Minute, func() bool { return g.ended.Load() == 490 })
+		if most := g.greatest("one"); most != 1 {
+			t.Errorf("%d ran at once of a queue when each queue may run one", most)
+		}
+		if _, err := s.(store.Limiter).ResetLimit(t.Context(), stint.QueueLimit); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+		enqueueNumbered(t, s, 100, []string{"again"}, stint.Queue("b"))
+		await(t, "100 jobs", time.Minute, func() bool { return g.ended.Load() == 590 })
+		if most := g.greatest("again"); most < 2 {
+			t.Errorf("%d ran at once after the limit was taken back", most)
+		}
+	})
+}
+
 func TestJobsOfOneKeyRunOneAfterTheOther(t *testing.T) {
 	onEach(t, func(t *testing.T, s anyStore) {
 		g := newGauge()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
@@ -150,8 +151,14 @@ func (s *session) listen(ctx context.Context) {
 func (s *session) hear(news store.News) {
 	switch {
 	case news.Permits != "":
+		if store.LimitOf(news.Permits) == stint.QueueLimit {
+			s.passedOver.Store(true) // the lanes of a queue with a limit are others to this engine
+			s.rulesChanged.Store(true)
+			s.wakeups[work].notify()
+		}
 		s.permits.hear(news)
 	case !news.Ready:
+		s.rulesChanged.Store(true) // perhaps
 		s.permits.mayHaveChanged()
 		s.wakeups.notifyAll()
 	case news.Lot == 0:

@@ -13,10 +13,20 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// lookSQL asks for paused queues only where there is work.
+// lookSQL asks for paused queues only where there is work, and once for those with a limit.
 const lookSQL = `
-select l.lane, l.queue, l.priority, l.kind, l.limits, l.first, l.settle, exists (select from stint.queues q where q.queue = l.queue)
-from stint.look($1, $2) l`
+select l.lane, l.queue, l.priority, l.kind, l.limits, l.first, l.settle, ` + ofQueueSQL + `
+from stint.look($1, $2) l` + limitedQueuesSQL
+
+const (
+	ofQueueSQL = `exists (select from stint.queues q where q.queue = l.queue),
+  coalesce('queue' = any (m.names) or 'queue=' || l.queue = any (m.names), false)`
+
+	limitedQueuesSQL = `, (
+  select (select array_agg(name) from (
+    select name from stint.limits where name >= 'queue' and name < 'queue>' and coalesce(fixed, declared) is not null
+    union all select gate from stint.limit_pauses where gate >= 'queue' and gate < 'queue>') n) as names) m`
+)
 
 // Look implements [store.Claimer].
 func (s *Store) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
@@ -43,7 +53,7 @@ func (s *Store) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHe
 			priority            *int16
 			first               *int64
 		)
-		err := row.Scan(&sight.Lane, &queue, &priority, &kind, &limits, &first, &sight.Settle, &sight.Paused)
+		err := row.Scan(&sight.Lane, &queue, &priority, &kind, &limits, &first, &sight.Settle, &sight.Paused, &sight.Limited)
 		if queue != nil {
 			sight.Queue, sight.Priority, sight.Kind, sight.First = *queue, int(*priority), *kind, store.Position(*first)
 			sight.Limits = deref(limits)
@@ -53,8 +63,8 @@ func (s *Store) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHe
 }
 
 const lookSinceSQL = `
-select l.pos, l.seen::text, l.every, l.lane, l.queue, l.priority, l.kind, l.limits, l.first, exists (select from stint.queues q where q.queue = l.queue)
-from stint.look_since($1::bigint, $2::text::pg_snapshot) l`
+select l.pos, l.seen::text, l.every, l.lane, l.queue, l.priority, l.kind, l.limits, l.first, ` + ofQueueSQL + `
+from stint.look_since($1::bigint, $2::text::pg_snapshot) l` + limitedQueuesSQL
 
 // LookSince implements [store.Claimer]. What is new it tells by the snapshot of the
 // mark, and finds by positions.
@@ -70,15 +80,15 @@ func (s *Store) LookSince(ctx context.Context, since store.Mark) (store.Appended
 			seen, queue, kind, limits *string
 			every                     *bool
 			priority                  *int16
-			paused                    bool
+			paused, limited           bool
 		)
-		err = row.Scan(&pos, &seen, &every, &lane, &queue, &priority, &kind, &limits, &first, &paused)
+		err = row.Scan(&pos, &seen, &every, &lane, &queue, &priority, &kind, &limits, &first, &paused, &limited)
 		switch {
 		case err != nil:
 		case lane == nil: // the first row
 			a.Until, a.All = store.Mark{Pos: store.Position(*pos), Seen: *seen, Set: true}, *every
 		default:
-			a.Heads = append(a.Heads, store.LaneHead{Lane: store.LaneID(*lane), Queue: *queue, Priority: int(*priority), Kind: *kind, Limits: deref(limits), First: store.Position(*first), Paused: paused})
+			a.Heads = append(a.Heads, store.LaneHead{Lane: store.LaneID(*lane), Queue: *queue, Priority: int(*priority), Kind: *kind, Limits: deref(limits), First: store.Position(*first), Paused: paused, Limited: limited})
 		}
 		return none, err
 	})

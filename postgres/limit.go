@@ -169,10 +169,7 @@ func (s *Store) DeclareLimits(ctx context.Context, rules map[string]stint.LimitR
 
 // limitText is a rule as it is stored.
 func limitText(name string, rule stint.LimitRule) (string, error) {
-	if err := stint.CheckGate(name); err != nil {
-		return "", err
-	}
-	return rule.String(), rule.Check()
+	return rule.String(), rule.CheckFor(name)
 }
 
 // SetLimit implements [store.Limiter].

@@ -15,7 +15,7 @@ with recursive lanes (lane) as (
   union all
   select (select min(e.lane) from stint_entries e where e.lane > l.lane) from lanes l where l.lane is not null
 )
-select e.lane, e.queue, e.priority, e.kind, e.pos, e.queue in (select q.queue from stint_queues q), e.limits
+select ` + headColumns + `
 from lanes l cross join stint_entries e
 where l.lane is not null
   and l.lane not in (select value from json_each(?))
@@ -24,6 +24,11 @@ where l.lane is not null
     where f.lane = l.lane
       and f.pos > ifnull((select c.frontier from stint_claims c where c.lane = l.lane order by c.n desc limit 1), 0)
     order by f.pos limit 1)`
+
+// headColumns are what headOf reads. The limits of queues are read once.
+const headColumns = `e.lane, e.queue, e.priority, e.kind, e.pos, e.queue in (select q.queue from stint_queues q), e.limits,
+  exists (select 1 from stint_limits where name >= 'queue' and name < 'queue>' union all select 1 from stint_limit_pauses where gate >= 'queue' and gate < 'queue>')
+  and exists (select 1 from stint_limits where name in ('queue', 'queue=' || e.queue) union all select 1 from stint_limit_pauses where gate in ('queue', 'queue=' || e.queue))`
 
 // Look implements [store.Claimer]. It never asks to settle: nothing has to be
 // stepped over here.
@@ -39,7 +44,7 @@ select max(pos), count(*), json_group_array(distinct lane) filter (where lane >=
 
 // headsSQL shows of some lanes the first entry past its frontier.
 const headsSQL = `
-select e.lane, e.queue, e.priority, e.kind, e.pos, e.queue in (select q.queue from stint_queues q), e.limits
+select ` + headColumns + `
 from json_each(?) l cross join stint_entries e
 where e.pos = (
   select f.pos from stint_entries f indexed by stint_entries_lane
@@ -90,7 +95,7 @@ func headOf(q *stmt) store.LaneHead {
 	return store.LaneHead{
 		Lane: store.LaneID(q.ColumnInt64(0)), Queue: q.ColumnText(1), Priority: q.ColumnInt(2), Kind: q.ColumnText(3),
 		First: store.Position(q.ColumnInt64(4)), Paused: q.ColumnInt64(5) != 0,
-		Limits: q.words(6),
+		Limits: q.words(6), Limited: q.ColumnInt64(7) != 0,
 	}
 }
 

@@ -231,7 +231,7 @@ func nextStart(t time.Time) any {
 func (s *Store) DeclareLimits(ctx context.Context, rules map[string]stint.LimitRule) error {
 	names := slices.Sorted(maps.Keys(rules))
 	for _, name := range names {
-		if err := checkLimit(name, rules[name]); err != nil {
+		if err := rules[name].CheckFor(name); err != nil {
 			return err
 		}
 	}
@@ -271,7 +271,7 @@ func (s *Store) ResumeLimit(ctx context.Context, gate string) (was bool, err err
 
 // SetLimit implements [store.Limiter].
 func (s *Store) SetLimit(ctx context.Context, name string, rule stint.LimitRule, by, why string) error {
-	if err := checkLimit(name, rule); err != nil {
+	if err := rule.CheckFor(name); err != nil {
 		return err
 	}
 	return s.changeLimits(ctx, "set the limit "+name, []string{name}, func(c *conn, name string) (bool, error) {
@@ -294,10 +294,6 @@ func (s *Store) ResetLimit(ctx context.Context, name string) (was bool, err erro
 		return was, err
 	})
 	return was && err == nil, err
-}
-
-func checkLimit(name string, rule stint.LimitRule) error {
-	return cmp.Or(stint.CheckGate(name), rule.Check())
 }
 
 // changeLimits has change do something to each of the limits, and wakes those who go by the ones of

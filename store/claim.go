@@ -97,6 +97,7 @@ type LaneHead struct {
 	First    Position
 	Settle   bool
 	Paused   bool
+	Limited  bool // its queue has a rule or a pause under [stint.QueueLimit]
 
 	// Most is how many entries of the lane a claim takes at most, if it is not 0. Looks leave it.
 	Most int

@@ -163,10 +163,7 @@ func (m *model) checkLimit(name string, rule stint.LimitRule) error {
 	if m.is("takes any limit") {
 		return nil
 	}
-	if err := stint.CheckGate(name); err != nil {
-		return err
-	}
-	return rule.Check()
+	return rule.CheckFor(name)
 }
 
 func (m *model) DeclareLimits(ctx context.Context, rules map[string]stint.LimitRule) error {

@@ -353,6 +353,7 @@ var mutants = []struct{ fault, group string }{
 
 	{"has no lanes for limits", "Limits"},
 	{"forgets limits later", "Limits"},
+	{"does not see the limits of queues", "Permits"},
 	{"looks without limits", "Limits"},
 	{"shows no limits", "Limits"},
 	{"gives permits without a bound", "Permits"},

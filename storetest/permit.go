@@ -55,6 +55,45 @@ var permitTests = []test{
 		want := store.LimitInfo{Name: "x", Rule: "any", Gates: 1, Held: 1007, Engines: 2}
 		noDiff(t, cmp.Diff(want, l), "people see another limit (-want +got)")
 	}},
+	{"Looks say which queues have a limit or a pause", func(t *T) {
+		l := as[store.Limiter](t)
+		mark := t.since(store.Mark{}, true)
+		t.enqueue(job("k", stint.Queue("a")), job("k", stint.Queue("b")))
+		limited := func(want string) {
+			t.Helper()
+			heads, seen := must(t.Store.Look(t.ctx, store.LaneHints{}))(t), ""
+			since := must(t.Store.LookSince(t.ctx, mark))(t).Heads
+			for _, of := range [][]store.LaneHead{heads, since} {
+				slices.SortFunc(of, func(a, b store.LaneHead) int { return strings.Compare(a.Queue, b.Queue) })
+				for _, head := range of {
+					if head.Limited {
+						seen += head.Queue
+					}
+				}
+				seen += " "
+			}
+			equal(t, seen, want+" "+want+" ", "looks, and looks since a mark, say that %q have a limit, want %q")
+		}
+		limited("")
+		t.rules(map[string]string{"x": "1", "x=queue=a": "1", "queue-a": "1", "queue=b": "any"})
+		limited("b")
+		t.must(l.PauseLimit(t.ctx, "queue=a", store.Pause{For: time.Hour}))
+		limited("ab")
+		must(l.ResumeLimit(t.ctx, "queue=a"))(t)
+		t.must(l.SetLimit(t.ctx, "queue=a", stint.LimitRule{AtOnce: 1}, "", ""))
+		limited("ab")
+		must(l.ResetLimit(t.ctx, "queue=a"))(t)
+		limited("b")
+		t.must(l.DeclareLimits(t.ctx, map[string]stint.LimitRule{"queue": {AtOnce: 1}}))
+		limited("ab")
+		for _, err := range []error{
+			l.SetLimit(t.ctx, "queue=a", stint.LimitRule{AtOnce: 1, InOrder: true}, "", ""), l.DeclareLimits(t.ctx, map[string]stint.LimitRule{"queue": {AtOnce: 1, InOrder: true}}),
+		} {
+			fails(t, err, stint.ErrInvalid, "a queue that is to keep an order is answered with %v")
+		}
+		_, err := stint.NewClient(t.Store).Enqueue(t.ctx, job("k", stint.Limited("queue=a")))
+		fails(t, err, stint.ErrInvalid, "a job that names the limit of a queue is answered with %v")
+	}},
 	{"Each key of a limit has what its rule says", func(t *T) {
 		t.rules(map[string]string{"x": "1", "X": "2"})
 		w := t.join("k")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,10 +20,10 @@ const holdersShown = 3
 // GatesOf finds the gates that a job waits for while it is available, as far as they are
 // in use.
 func GatesOf(ctx context.Context, st Store, j *stint.JobInfo) (gates []store.GateInfo, err error) {
-	if j.State != stint.Available || len(j.Limits) == 0 {
+	if j.State != stint.Available {
 		return nil, nil
 	}
-	for _, gate := range j.Limits {
+	for _, gate := range append(slices.Clip(j.Limits), stint.QueueLimit+"="+j.Queue) {
 		found, err := st.Gates(ctx, gate, 100) // with those of keys that begin so
 		if err != nil {
 			return nil, err

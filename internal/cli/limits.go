@@ -314,6 +314,9 @@ func readLimit(e entry) (fileLimit, error) {
 	if err == nil {
 		l.rule, err = stint.ParseLimitRule(text)
 	}
+	if err == nil {
+		err = l.rule.CheckFor(e.name)
+	}
 	if invalid, ok := errors.AsType[*stint.InvalidError](err); ok {
 		err = errors.New(invalid.Problem)
 	}

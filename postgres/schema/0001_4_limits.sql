@@ -153,7 +153,9 @@ begin
       key := substr(this, strpos(this, '=') + 1);
     end if;
     perform stint.check_gate(name, key);
-    if name = any (names) then
+    if name = 'queue' then
+      raise exception 'stint: all jobs count under queue=NAME of their queue; none names it' using errcode = '22023';
+    elsif name = any (names) then
       raise exception 'stint: the limit % is there twice', quote_literal(name) using errcode = '22023';
     end if;
     names := names || name;
@@ -352,6 +354,9 @@ begin
   perform stint.check_gate(split_part(set_limit.name, '=', 1), substr(set_limit.name, nullif(strpos(set_limit.name, '='), 0) + 1));
   if set_limit.rule is null or set_limit.rule !~ '^(any|[0-9]{1,7}|([0-9]{1,7},)?[0-9]{1,7}/[0-9][0-9a-z.]*)(,[a-z-]+(=[0-9]{1,7}(%?/[0-9][0-9a-z.]*)?)?)*$' then
     raise exception 'stint.set_limit: % is not such as 10, 100/1m, 10,100/1m,burst=5, 1,in-order, any,trip=5/30s, or any', quote_nullable(set_limit.rule) using errcode = '22023';
+  end if;
+  if split_part(set_limit.name, '=', 1) = 'queue' and set_limit.rule ~ ',(in-order|halt)' then
+    raise exception 'stint.set_limit: a queue keeps no order: have its jobs name a limit that does' using errcode = '22023';
   end if;
   insert into stint.limits as l (name, fixed, set_at, set_by, set_why)
     values (set_limit.name, set_limit.rule, clock_timestamp(), nullif(set_limit.by, ''), nullif(set_limit.why, ''))
