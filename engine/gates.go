@@ -172,15 +172,21 @@ func (set *gateSet) look(t *target) {
 	}
 }
 
+// useful returns how many permits the session has a use for: one for each slot. Where many are left, it
+// may have some of these to claim more at once.
+func (g *gate) useful() int { return max(g.slots, g.used+g.left/8) }
+
 // grows reports whether there may be more permits of each of the gates than the session holds, and slots
 // for them.
 func (set *gateSet) grows() bool {
-	return !slices.ContainsFunc(set.gates, func(g *gate) bool { return g.yields() || g.rule.AtOnce != 0 && g.held >= min(g.rule.AtOnce, g.slots) })
+	return !slices.ContainsFunc(set.gates, func(g *gate) bool {
+		return g.yields() || g.rule.AtOnce != 0 && g.held >= min(g.rule.AtOnce, g.useful())
+	})
 }
 
 // noSlots reports whether there are no slots for more of its tasks than have permits.
 func (set *gateSet) noSlots() bool {
-	return slices.ContainsFunc(set.gates, func(g *gate) bool { return g.rule.AtOnce > 0 && g.used >= g.slots })
+	return slices.ContainsFunc(set.gates, func(g *gate) bool { return g.rule.AtOnce > 0 && g.used >= g.useful() })
 }
 
 // stuck reports whether tasks wait and none of them can start before the store was asked.
@@ -285,14 +291,14 @@ func (set *gateSet) learn(took time.Duration) {
 	set.took += (took - set.took) / 4
 }
 
-// taking is what to ask for a set: as many permits as its jobs have slots, at most. What is unused of a
+// taking is what to ask for a set: as many permits as its jobs have use for, at most. What is unused of a
 // gate counts for the first set that has it, and promised is what the sets before may use of each.
 func (set *gateSet) taking(promised map[*gate]int) store.Taking {
 	t := store.Taking{Want: set.want + len(set.waiting), Try: !set.starved && !set.stuck()}
 	t.Again = set.again || len(set.waiting) > 0 && set.waiting[0].again
 	for _, g := range set.gates {
 		if g.rule.AtOnce > 0 {
-			t.Want = min(t.Want, max(0, g.slots-max(g.used, promised[g])))
+			t.Want = min(t.Want, max(0, g.useful()-max(g.used, promised[g])))
 		}
 	}
 	for _, g := range set.gates {

@@ -35,6 +35,10 @@ func TestAnEngineAsksForNoMorePermitsThanItHasSlots(t *testing.T) {
 	if shared.used = 5; !one.noSlots() {
 		t.Error("all slots are used, and it would ask for more")
 	}
+	if shared.left = 800; one.noSlots() || one.taking(map[*gate]int{}).Want != 64 || !one.grows() {
+		t.Errorf("of 800 that nobody has, it asks for %d, want 64, to claim more at once", one.taking(map[*gate]int{}).Want)
+	}
+	shared.left = 0
 	shared.used, shared.rule = 1, stint.LimitRule{Starts: 100, Per: time.Second}
 	if n := one.taking(map[*gate]int{}).Want; n != 64 {
 		t.Errorf("of starts of a rate it asks for %d, want 64", n)
