@@ -184,7 +184,7 @@ func ParseUniqueness(text string) (Uniqueness, error) {
 		}
 	case Within, Slot:
 		var err error
-		if u.Period, err = parsePeriod(scope, period); err != nil {
+		if u.Period, err = periodOf(scope, period); err != nil {
 			return u, err
 		}
 	default:
@@ -204,7 +204,7 @@ func ParseUniqueness(text string) (Uniqueness, error) {
 			u.OnConflict = OnConflict(part)
 		case bounded && u.OnConflict == "" && OnConflict(mode) == Debounce:
 			var err error
-			if u.Latest, err = parsePeriod(mode, latest); err != nil {
+			if u.Latest, err = periodOf(mode, latest); err != nil {
 				return u, err
 			}
 			u.OnConflict = Debounce
@@ -234,8 +234,8 @@ func ParseUniqueness(text string) (Uniqueness, error) {
 	return u, nil
 }
 
-// parsePeriod reads the time that belongs to a part of the text.
-func parsePeriod(of, text string) (time.Duration, error) {
+// periodOf is the time that belongs to a part of the text.
+func periodOf(of, text string) (time.Duration, error) {
 	d, err := retry.ParseDuration(text)
 	if err != nil || d <= 0 {
 		return 0, valid.Invalid("unique", "%s needs a period, such as %s:1h", of, of)

@@ -36,7 +36,8 @@ that no program declares can be set as well.
 
 A rule says how many jobs run at once over all engines (10, 0 for none, or any), how many
 start in a time (100/1m), or both. It counts for each key of a limit with keys; one key
-can have a rule of its own. After a comma may follow:
+can have a rule of its own. queue=mail is all jobs of the queue mail. After a comma may
+follow:
   burst=5         so many of the starts may come at once
   in-order        with 1 at once: a job that fails and is retried holds up those after it
   in-order,halt   and so does one that has failed for good
@@ -49,6 +50,7 @@ Examples:
   stint limits set smtp 20 --why "the new server"
   stint limits set smtp 10,100/1m,burst=5
   stint limits set tenant=acme 5,weight=3
+  stint limits set queue=mail 20
   stint limits set smtp 0
   stint limits set account 1,in-order
   stint limits set smtp any`
