@@ -131,9 +131,20 @@ func (p *permits) sift(list []target) (open, blocked []target) {
 // pool if these are more: what is shared among more keys costs more claims, and keeps no slot busier.
 const minShares = 8
 
-// shareLocked has lanes with limits share the room, so that no key waits for all that there is of
-// another one.
+// shareLocked has lanes with limits that are of one priority share the room, so that no key waits for all
+// that there is of another one.
 func (p *permits) shareLocked(open []target) {
+	for len(open) > 0 {
+		n := 1
+		for n < len(open) && inOrder(open[0], open[n]) == 0 {
+			n++
+		}
+		p.shareEquallyLocked(open[:n])
+		open = open[n:]
+	}
+}
+
+func (p *permits) shareEquallyLocked(open []target) {
 	lanes, now := 0, time.Now()
 	for _, t := range open {
 		if t.Limits != "" {

@@ -143,6 +143,34 @@ func TestALimitOfAQueueBoundsAllOfItsJobs(t *testing.T) {
 	})
 }
 
+// Keys share the room of a claim, but not with those whose jobs are less urgent.
+func TestUrgentJobsGoBeforeThoseOfOtherKeys(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		g := newGauge()
+		enqueueNumbered(t, s, 200, []string{"later"}, stint.LimitedBy("wide", "/key"), stint.Priority(1))
+		enqueueNumbered(t, s, 200, []string{"first"}, stint.LimitedBy("wide", "/key"), stint.Priority(0))
+		late := 0 // how many of the others ended before all urgent ones had begun
+		mux := stint.NewMux()
+		stint.Handle(mux, stint.NewKind[numbered]("k"), func(_ context.Context, _ *stint.Job, a numbered) error {
+			g.mu.Lock()
+			if a.Key == "later" && len(g.order["first"]) < 200 {
+				late++
+			}
+			g.mu.Unlock()
+			g.run(a.Key, a.N, time.Millisecond)
+			return nil
+		})
+		mux.Limit("wide", stint.LimitRule{AtOnce: 1000})
+		start(t, s, mux, engine.Config{Slots: 4})
+		await(t, "400 jobs", time.Minute, func() bool { return g.ended.Load() == 400 })
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if late > 20 {
+			t.Errorf("%d of the less urgent jobs ran before all urgent ones had begun", late)
+		}
+	})
+}
+
 func TestJobsOfOneKeyRunOneAfterTheOther(t *testing.T) {
 	onEach(t, func(t *testing.T, s anyStore) {
 		g := newGauge()
