@@ -31,7 +31,7 @@ func (s *session) claim(ctx context.Context) {
 	for ctx.Err() == nil {
 		s.liveness.claims.mark()
 		if s.rulesChanged.Swap(false) {
-			notified = false
+			notified, recent = false, target{}
 			view.expire()
 		}
 		if !s.pools.hasRoom(time.Now()) {

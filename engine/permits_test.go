@@ -125,7 +125,7 @@ func TestALimitOfAQueueBoundsAllOfItsJobs(t *testing.T) {
 		if err := s.(store.Limiter).SetLimit(t.Context(), stint.QueueLimit, stint.LimitRule{AtOnce: 1}, "", ""); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(100 * time.Millisecond) // for the notification
+		time.Sleep(500 * time.Millisecond) // they have heard of it, and looked in vain
 		enqueueNumbered(t, s, 40, []string{"one"}, stint.Queue("b"))
 		await(t, "40 jobs", time.Minute, func() bool { return g.ended.Load() == 490 })
 		if most := g.greatest("one"); most != 1 {
