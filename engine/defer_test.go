@@ -62,6 +62,30 @@ func TestAHandlerPausesItsLimitOnAllEngines(t *testing.T) {
 	})
 }
 
+func TestAHandlerPausesItsQueueAndNoOther(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		mux := handlers(nil, func(numbered) error { return stint.Defer(stint.QueueLimit, time.Minute) })
+		start(t, s, mux, engine.Config{Slots: 2})
+		enqueueNumbered(t, s, 1, []string{"a"}, stint.Queue("mail"))
+		var paused []string
+		await(t, "the pause", 20*time.Second, func() bool {
+			limits, err := s.(store.Limiter).Limits(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range limits {
+				if l.Paused != nil {
+					paused = append(paused, l.Name)
+				}
+			}
+			return len(paused) > 0
+		})
+		if len(paused) != 1 || paused[0] != "queue=mail" {
+			t.Errorf("%v are paused, want queue=mail", paused)
+		}
+	})
+}
+
 func TestALimitTripsAfterFailuresAndTriesOneJob(t *testing.T) {
 	for rule, failures := range map[string]int64{"any,trip=5/1s": 5, "any,trip=80%/1s": 20} {
 		t.Run(rule, func(t *testing.T) {

@@ -77,10 +77,11 @@ func (l *lanes) targets(heads []store.LaneHead, turn int) []target {
 
 // queueGate adds the gate of a queue to the limits of jobs.
 func queueGate(queue, limits string) string {
-	lines := strings.Split(stint.QueueLimit+"="+queue+"\n"+limits, "\n")
+	gate := stint.QueueLimit + "=" + queue
 	if limits == "" {
-		lines = lines[:1]
+		return gate
 	}
+	lines := append(strings.Split(limits, "\n"), gate)
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
 }

@@ -51,22 +51,23 @@ type session struct {
 	passedOver atomic.Bool  // lanes that looks passed over may be claimed from again
 
 	rulesChanged atomic.Bool // what is known of lanes may lack a limit of their queue
-	primed       bool        // of the claim stage: tasks waited for slots since it last found nothing to claim
-	slots        []slot
-	pauses       pauses
-	pools        pools
-	inlineRuns   inlineRuns
-	ended        chan *task             // to the last stage
-	aloneTurn    chan struct{}          // holds one value while a suspect runs alone
-	runners      map[string]*kindRunner // by kind
-	inflight     *inflight              // claimed and not yet recorded
-	permits      *permits
-	clock        clock
-	hooks        *hooks
-	over         <-chan struct{} // closed when the stages have ended
-	remains      *remains
-	moves        atomic.Int64 // how often it went on at another server
-	endEvents    endEvents
+
+	primed     bool // of the claim stage: tasks waited for slots since it last found nothing to claim
+	slots      []slot
+	pauses     pauses
+	pools      pools
+	inlineRuns inlineRuns
+	ended      chan *task             // to the last stage
+	aloneTurn  chan struct{}          // holds one value while a suspect runs alone
+	runners    map[string]*kindRunner // by kind
+	inflight   *inflight              // claimed and not yet recorded
+	permits    *permits
+	clock      clock
+	hooks      *hooks
+	over       <-chan struct{} // closed when the stages have ended
+	remains    *remains
+	moves      atomic.Int64 // how often it went on at another server
+	endEvents  endEvents
 }
 
 // longestJoin bounds joining: its connection may stop answering.
