@@ -184,6 +184,13 @@ func (set *gateSet) grows() bool {
 	})
 }
 
+// unbound reports whether slots bound how many of its tasks run, and no limit does.
+func (set *gateSet) unbound() bool {
+	return !slices.ContainsFunc(set.gates, func(g *gate) bool {
+		return g.rule.InOrder || g.rule.Starts > 0 || g.yields() || g.rule.AtOnce > 0 && g.held < g.slots && g.left == 0
+	})
+}
+
 // noSlots reports whether there are no slots for more of its tasks than have permits.
 func (set *gateSet) noSlots() bool {
 	return slices.ContainsFunc(set.gates, func(g *gate) bool { return g.rule.AtOnce > 0 && g.used >= g.useful() })

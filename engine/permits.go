@@ -108,14 +108,23 @@ func (p *permits) sift(list []target) (open, blocked []target) {
 	defer p.mu.Unlock()
 	list = p.weighLocked(list)
 	open = make([]target, 0, len(list))
+	urgent := map[*pool]int{} // the priority of a lane that has use for all slots
 	for i := range list {
 		t := &list[i]
 		if len(open) == maxLanes {
 			blocked = append(blocked, list[i:]...) // not in this call
 			break
 		}
+		pool := p.s.pools.of(t.Queue)
+		if before, ok := urgent[pool]; ok && before < t.Priority {
+			blocked = append(blocked, *t)
+			continue
+		}
 		if t.Limits != "" {
-			t.most = p.ofLocked(t).plan(t)
+			set := p.ofLocked(t)
+			if t.most = set.plan(t); t.most+len(set.waiting) > 0 && set.unbound() {
+				urgent[pool] = t.Priority
+			}
 		}
 		if t.Limits == "" || t.most > 0 {
 			open = append(open, *t)
