@@ -212,13 +212,13 @@ func (s *session) performBatch(b *batch, tasks []*task, pass func(*task)) (hooke
 		case !s.announceable(t, b.slots[i]):
 			pass(s.concludeUnstarted(t))
 		default:
-			start, wait = append(start, i), wait || mustAnnounce(t)
+			start, wait = append(start, i), wait || s.mustAnnounce(t)
 		}
 	}
 	announced := wait && s.announce() // one beat for all
 	n := 0
 	for _, i := range start {
-		if t := tasks[i]; s.mayStart(t, b.slots[i], announced || !mustAnnounce(t)) {
+		if t := tasks[i]; s.mayStart(t, b.slots[i], announced || !s.mustAnnounce(t)) {
 			start[n] = i
 			n++
 		} else {

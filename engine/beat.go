@@ -73,13 +73,30 @@ func (s *session) beats(ctx context.Context) {
 // it without beats, that is put off.
 func (s *session) watchFence(ctx context.Context) {
 	for ctx.Err() == nil {
+		if s.looksLate() {
+			s.wokeAt.Store(int64(time.Since(s.beat)))
+		}
 		if s.fenceDue() {
 			s.fence()
 			return
 		}
 		// What the store says may change at any time once beats are missing.
-		sleep(ctx, max(s.config.TimeToLive/32, s.untilFence()))
+		wait := max(s.config.TimeToLive/32, s.untilFence())
+		s.nextLook.Store(int64(time.Since(s.beat) + wait))
+		sleep(ctx, wait)
 	}
+}
+
+// looksLate reports whether watchFence should have looked long ago.
+func (s *session) looksLate() bool {
+	return time.Since(s.beat)-time.Duration(s.nextLook.Load()) > s.config.TimeToLive/4
+}
+
+// stoodStill reports whether the process may have stood still for so long since its last beat that the
+// engine was buried. What the store vouches for may be from before that: so nothing starts until a beat
+// has arrived.
+func (s *session) stoodStill() bool {
+	return s.untilFence() <= 0 && (s.looksLate() || s.lastBeat().Before(s.beat.Add(time.Duration(s.wokeAt.Load()))))
 }
 
 // setFenceAt moves the time at which the engine would fence itself.

@@ -80,12 +80,12 @@ func (s *session) nextTask(p *pool) *task {
 // after a beat announced them, and so do inline runs. Nothing starts when the engine may have been
 // buried since its last beat.
 func (s *session) prepareStart(t *task, one *slot) bool {
-	return s.announceable(t, one) && s.mayStart(t, one, !mustAnnounce(t) || s.announce())
+	return s.announceable(t, one) && s.mayStart(t, one, !s.mustAnnounce(t) || s.announce())
 }
 
 // mustAnnounce reports whether a task starts only after a beat announced it.
-func mustAnnounce(t *task) bool {
-	return t.inline != nil || t.entry.Suspect > 0 || t.entry.MaxLosses == 0
+func (s *session) mustAnnounce(t *task) bool {
+	return t.inline != nil || t.entry.Suspect > 0 || t.entry.MaxLosses == 0 || s.stoodStill()
 }
 
 // announceable is the first half of prepareStart: beats announce the task after it.

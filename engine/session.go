@@ -48,6 +48,8 @@ type session struct {
 
 	retention  *retention   // how far retention has come, once this session had its lease
 	fenceAt    atomic.Int64 // when the engine fences itself unless a beat arrives, in nanoseconds after beat
+	nextLook   atomic.Int64 // when watchFence looks again, likewise
+	wokeAt     atomic.Int64 // when it last found that the process had stood still, likewise
 	passedOver atomic.Bool  // lanes that looks passed over may be claimed from again
 
 	rulesChanged atomic.Bool // what is known of lanes may lack a limit of their queue

@@ -3,11 +3,13 @@
 package chaos_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/check"
 	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
@@ -180,6 +182,47 @@ func TestAWorkerFrozenWhileIdleComesBackAndExitsCleanly(t *testing.T) {
 		if err := p.Stop(); err != nil {
 			t.Errorf("%s: %v", p.Name, err)
 		}
+	}
+	w.Burials(t.Context(), w.ground)
+	t.Log(w.Judge(t.Context(), w.ground))
+}
+
+// An engine whose process stood still, and lost the session that the server knows it by meanwhile, was
+// buried: when it wakes up it begins nothing that it holds, although it may get such a session again.
+func TestAWorkerThatWakesUpWithoutItsSessionBeginsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pgtest.New(t))
+	frozen := w.Start(chaos.Worker{Name: "frozen", DB: w.url, Slots: 4, TimeToLive: pace.Of(2 * time.Second), MaxOutage: pace.Of(10 * time.Second)})
+	w.Await("frozen", event.EventJoined, 1, time.Minute)
+	for round := range 2 {
+		w.enqueue("before", 200*round, 200, func(int) chaos.Args { return chaos.Args{Work: 30} })
+		w.until("it works", `select exists (select from stint.beats where cardinality(running) = 4)`)
+		lives := w.joins("frozen")
+		frozen.Freeze()
+		if n := w.number(`select count(*) filter (where pg_terminate_backend(pid)) from pg_stat_activity where application_name = 'stint engine' and datname = current_database()`); n != 1 {
+			t.Fatalf("%d sessions of engines were ended, want 1", n)
+		}
+		other := w.Start(chaos.Worker{Name: fmt.Sprint("other-", round), DB: w.url, Slots: 4, TimeToLive: patient})
+		w.until("it is buried", `select count(*) = 1 from stint.engines`)
+		w.Drain(t.Context(), w.store, time.Minute)
+		woken := check.Now()
+		frozen.Thaw()
+		w.Await("frozen", event.EventJoined, lives+1, slack)
+		history, err := check.Read(w.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range history.Runs {
+			if history.Processes[r.Process].Name == "frozen" && r.Start >= woken {
+				t.Errorf("it began job %d %v after it woke up, which had run elsewhere", r.Job, r.Start.Sub(woken))
+			}
+		}
+		if err := other.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := frozen.Stop(); err != nil {
+		t.Error(err)
 	}
 	w.Burials(t.Context(), w.ground)
 	t.Log(w.Judge(t.Context(), w.ground))
