@@ -45,6 +45,36 @@ func TestAnEngineAsksForNoMorePermitsThanItHasSlots(t *testing.T) {
 	}
 }
 
+func TestLessUrgentLanesHaveTheRoomThatALimitLeavesFreeAndNoOther(t *testing.T) {
+	bound := stint.LimitRule{AtOnce: 10}
+	for name, c := range map[string]struct {
+		urgent gate
+		waits  int // tasks of it that were claimed and wait
+		want   int // lanes that are claimed from
+	}{
+		"permits that grow":                     {urgent: gate{held: 1, left: 9, rule: bound}, want: 1},
+		"a permit for each slot":                {urgent: gate{held: 4, rule: bound}, want: 1},
+		"and as many tasks as may wait for one": {urgent: gate{held: 4, used: 4, waiting: 5, rule: bound}, waits: 5, want: 0},
+		"no permits yet":                        {urgent: gate{}, want: 1},
+		"a limit that binds":                    {urgent: gate{held: 3, rule: bound}, want: 2},
+		"a rate":                                {urgent: gate{held: 4, starts: make([]time.Time, 3), rule: stint.LimitRule{Starts: 9, Per: time.Second}}, want: 2},
+		"an order":                              {urgent: gate{held: 4, rule: stint.LimitRule{AtOnce: 1, InOrder: true}}, want: 2},
+		"a pause":                               {urgent: gate{held: 4, rule: bound, paused: time.Now().Add(time.Hour)}, want: 1},
+	} {
+		s := &session{pools: newPools(Config{Slots: 4}, nil, make([]slot, 4))}
+		p := &permits{s: s, gates: map[string]*gate{}, sets: map[string]*gateSet{}, news: newWakeup()}
+		later := target{Lane: store.LimitedLane("default", 1, store.PartNormal, "", "later")}
+		p.ofLocked(&later).gates[0].held = 4
+		urgent := target{Lane: store.LimitedLane("default", 0, store.PartNormal, "", "urgent")}
+		c.urgent.name, c.urgent.slots, c.urgent.pools = "urgent", 4, s.pools.all
+		p.gates["urgent"] = &c.urgent
+		p.ofLocked(&urgent).waiting = make([]*task, c.waits)
+		if open, blocked := p.sift([]target{urgent, later}); len(open) != c.want || len(open)+len(blocked) != 2 {
+			t.Errorf("%s: of the 2 lanes %d are claimed from, and %d wait, want %d", name, len(open), len(blocked), c.want)
+		}
+	}
+}
+
 // Many engines with a permit each would do little but claim, if each claimed only what starts soon.
 func TestWhereMuchWorkWaitsAnEngineClaimsMoreOfItAtOnce(t *testing.T) {
 	p := &permits{gates: map[string]*gate{}, sets: map[string]*gateSet{}, news: newWakeup()}
