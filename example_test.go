@@ -360,6 +360,26 @@ func ExampleLimitRule_order() {
 	// Output: account=7 1,in-order,halt <nil>
 }
 
+// A mail to three people is three of the hundred that the server takes a minute.
+func ExampleLimited_cost() {
+	type Mail struct {
+		To []string `json:"to"`
+	}
+	send := stint.NewKind[Mail]("send", stint.Limited("smtp"))
+	mux := &stint.Mux{}
+	mux.Limit("smtp", stint.LimitRule{Starts: 100, Per: time.Minute})
+
+	mail := Mail{To: []string{"ada", "grace", "joan"}}
+	job, err := send.New(mail, stint.Limited(fmt.Sprintf("%d*smtp", len(mail.To))))
+	fmt.Println(job.Limits, err)
+
+	cost, limit := stint.LimitCost(job.Limits[0])
+	fmt.Println(cost, limit)
+	// Output:
+	// [3*smtp] <nil>
+	// 3 smtp
+}
+
 // Two imports of each tenant at once, and twenty of all.
 func ExampleLimitedBy() {
 	type Rows struct {

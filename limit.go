@@ -23,13 +23,18 @@ import (
 //
 // "tenant=acme" is the limit of one key: every key has its own count, under the rule of the limit
 // tenant. [LimitedBy] takes the key from the arguments. A job may name up to eight limits, and starts
-// when all of them let it. What a limit allows, programs declare ([Mux.Limit]) and people set
+// when all of them let it. "3*smtp" counts as three starts under a rate: the same limit named before is
+// replaced, so that a job may cost something else than others of its kind. What a limit allows, programs declare ([Mux.Limit]) and people set
 // ("stint limits set smtp 20"); a limit without a rule counts and lets all pass. See docs/limits.md.
 func Limited(limits ...string) Option {
 	return func(j *NewJob) {
 		for _, l := range limits {
-			if !slices.Contains(j.Limits, l) {
-				j.Limits = append(slices.Clip(j.Limits), l)
+			_, name := LimitCost(l)
+			j.Limits = slices.Clone(j.Limits)
+			if i := slices.IndexFunc(j.Limits, func(other string) bool { _, o := LimitCost(other); return o == name }); i >= 0 {
+				j.Limits[i] = l
+			} else {
+				j.Limits = append(j.Limits, l)
 			}
 		}
 	}
@@ -51,6 +56,20 @@ const QueueLimit = "queue"
 
 // by stands between the name of a limit and the pointer to its key, as "=" does before a key.
 const by = " by "
+
+// LimitCost splits what a job names into how many starts it counts as, 1 if that does not stand there, and
+// the limit: "3*smtp" is 3 of smtp.
+func LimitCost(text string) (cost int, limit string) {
+	if number, rest, ok := strings.Cut(text, "*"); ok && len(number) <= 4 && number >= "1" && strings.Trim(number, "0123456789") == "" {
+		if cost, _ = strconv.Atoi(number); cost <= maxCost {
+			return cost, rest
+		}
+	}
+	return 1, text
+}
+
+// maxCost is how many starts one job may count as.
+const maxCost = 1000
 
 // maxLimits is how many limits one job may name.
 const maxLimits = 8
@@ -262,14 +281,14 @@ const (
 // MaxPause is the longest pause of a limit.
 const MaxPause = 24 * time.Hour
 
-// CheckLimitName reports what is wrong with the name of a limit: it has 1 to 100 bytes, and neither a
-// space nor "=".
+// CheckLimitName reports what is wrong with the name of a limit: it has 1 to 100 bytes, and no space, "="
+// or "*".
 func CheckLimitName(name string) error {
 	if err := valid.Name("limit", name); err != nil {
 		return err
 	}
-	if len(name) > 100 || strings.ContainsAny(name, " =") {
-		return valid.Invalid("limit", "%q is not a name of up to 100 bytes without a space and =", name)
+	if len(name) > 100 || strings.ContainsAny(name, " =*") {
+		return valid.Invalid("limit", "%q is not a name of up to 100 bytes without a space, = and *", name)
 	}
 	return nil
 }
@@ -300,6 +319,7 @@ func (j NewJob) checkLimits() error {
 	}
 	names := map[string]bool{}
 	for _, text := range j.Limits {
+		_, text = LimitCost(text)
 		name, pointer, keyed := strings.Cut(text, by)
 		if keyed {
 			if err := cmp.Or(checkPointer("limits", pointer), CheckLimitName(name)); err != nil {
@@ -326,8 +346,8 @@ func (j NewJob) checkLimits() error {
 }
 
 // LimitKeys returns the limits that the job names, with the keys that its arguments give: "smtp",
-// "tenant=acme". They are sorted, one on each line; the text is empty for none. Stores keep it with
-// the job.
+// "tenant=acme", "3*api". They are sorted, one on each line; the text is empty for none. Stores keep it
+// with the job.
 func (j NewJob) LimitKeys() (string, error) {
 	if len(j.Limits) == 0 {
 		return "", nil
@@ -335,9 +355,13 @@ func (j NewJob) LimitKeys() (string, error) {
 	lines := make([]string, len(j.Limits))
 	var args any
 	for i, text := range j.Limits {
-		lines[i] = text
+		cost, text := LimitCost(text)
+		if cost > 1 {
+			lines[i] = strconv.Itoa(cost) + "*"
+		}
 		name, pointer, keyed := strings.Cut(text, by)
 		if !keyed {
+			lines[i] += text
 			continue
 		}
 		if args == nil {
@@ -351,7 +375,7 @@ func (j NewJob) LimitKeys() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		lines[i] = name + "=" + key
+		lines[i] += name + "=" + key
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n"), nil

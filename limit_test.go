@@ -61,6 +61,7 @@ func TestLimitKeysComeFromTheArguments(t *testing.T) {
 		{[]string{"n by /n"}, `{"n":-0}`, "n=0"},
 		{[]string{"b by /list/1/b"}, `{"list":[0,{"b":false}]}`, "b=false"},
 		{[]string{"s by /a~1b"}, `{"a/b":"x"}`, "s=x"},
+		{[]string{"3*smtp", "1000*tenant by /t", "1*one", "7*key=2*3"}, `{"t":"5*x"}`, "1000*tenant=5*x\n3*smtp\n7*key=2*3\none"},
 	} {
 		got, err := stint.NewJob{Kind: "k", Args: json.RawMessage(c.args), Limits: c.limits}.LimitKeys()
 		if err != nil || got != c.want {
@@ -86,6 +87,15 @@ func TestBadLimitsOfJobsAreRefused(t *testing.T) {
 		{[]string{"a by /b"}, `{"b":"x\ny"}`},
 		{[]string{"a by /b"}, `{"b":99999999999999999999}`},
 		{[]string{"a="}, `{}`},
+		{[]string{"0*a"}, `{}`},
+		{[]string{"1001*a"}, `{}`},
+		{[]string{"01*a"}, `{}`},
+		{[]string{"-1*a"}, `{}`},
+		{[]string{"2*"}, `{}`},
+		{[]string{"2*3*a"}, `{}`},
+		{[]string{"a*2"}, `{}`},
+		{[]string{"a", "2*a"}, `{}`},
+		{[]string{"2*queue=mail"}, `{}`},
 		{[]string{"a=b by /c"}, `{"c":1}`},
 		{[]string{"a=x", "a=y"}, `{}`},
 		{[]string{"a=" + strings.Repeat("x", 256)}, `{}`},
@@ -103,6 +113,10 @@ func TestLimitsOfAKindAndOfAJobAddUp(t *testing.T) {
 	job, err := kind.New(struct{}{}, stint.Limited("b", "a"))
 	if err != nil || strings.Join(job.Limits, ", ") != "a, t by /t, b" {
 		t.Errorf("%q, %v", job.Limits, err)
+	}
+	dear, _ := kind.New(struct{}{}, stint.Limited("5*a"), stint.Limited("2*t by /t"))
+	if strings.Join(dear.Limits, ", ") != "5*a, 2*t by /t" {
+		t.Errorf("a job that costs more has the limits %q", dear.Limits)
 	}
 	other, _ := kind.New(struct{}{}, stint.Limited("c"))
 	if strings.Join(other.Limits, ", ") != "a, t by /t, c" || len(job.Limits) != 3 {

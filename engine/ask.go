@@ -171,7 +171,8 @@ func (p *permits) answeredLocked(h *store.Hold) {
 		g.paused, g.trial = p.s.clock.local(h.Until), h.Trial
 	}
 	for _, start := range h.Starts {
-		g.starts = append(g.starts, p.s.clock.local(start))
+		s := g.startsOf(max(1, h.Cost))
+		s.at = append(s.at, p.s.clock.local(start))
 	}
 	if h.Asked > 0 && g.asked == 0 {
 		g.since = now

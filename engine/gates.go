@@ -44,7 +44,7 @@ type gate struct {
 	waiting int        // tasks that wait for a permit of it, or of another gate
 	fair    int
 	rule    stint.LimitRule
-	starts  []time.Time // those that were bought under the rule's rate, by this process's clock
+	starts  map[int]*starts // by what they cost
 
 	paused   time.Time // no task starts before
 	trial    bool      // after that one starts alone, until it has completed
@@ -68,6 +68,24 @@ type gate struct {
 	granted time.Time // when the store gave out what is held
 }
 
+// starts are those of one cost that were bought under a rule's rate, by this process's clock, and the tasks
+// that wait for some.
+type starts struct {
+	at      []time.Time
+	waiting int
+}
+
+// startsOf returns those of a cost.
+func (g *gate) startsOf(cost int) *starts {
+	if g.starts == nil {
+		g.starts = map[int]*starts{}
+	}
+	if g.starts[cost] == nil {
+		g.starts[cost] = &starts{}
+	}
+	return g.starts[cost]
+}
+
 // head is where the work of a lane begins, and since when it does.
 type head struct {
 	first store.Position
@@ -78,6 +96,8 @@ type head struct {
 type gateSet struct {
 	text    string
 	gates   []*gate
+	costs   []int     // how many starts of each of these a job counts as
+	starts  []*starts // of each
 	waiting []*task   // claimed, in the order of the claims
 	want    int       // for how many jobs to ask
 	full    int       // how many claims in a row brought all that they asked for
@@ -90,6 +110,12 @@ type gateSet struct {
 	turn    float64               // how much was claimed for its weight
 	again   bool                  // the last look showed jobs that come again
 	dropped bool                  // it is not known any more: another one stands for the text
+}
+
+// add adds a gate, of which each job counts as so many starts.
+func (set *gateSet) add(g *gate, cost int) {
+	g.sets = append(g.sets, set)
+	set.gates, set.costs, set.starts = append(set.gates, g), append(set.costs, cost), append(set.starts, g.startsOf(cost))
 }
 
 // weight is the greatest of its gates' weights.
@@ -129,10 +155,10 @@ func (g *gate) spent() bool {
 // free returns how many more tasks could start at once, if they were claimed.
 func (set *gateSet) free() int {
 	n := maxClaim
-	for _, g := range set.gates {
+	for i, g := range set.gates {
 		n = min(n, g.usable()-g.used-g.waiting)
 		if g.rule.Starts > 0 {
-			n = min(n, len(g.starts)-g.waiting)
+			n = min(n, len(set.starts[i].at)-set.starts[i].waiting)
 		}
 	}
 	return n
@@ -198,7 +224,15 @@ func (set *gateSet) noSlots() bool {
 
 // stuck reports whether tasks wait and none of them can start before the store was asked.
 func (set *gateSet) stuck() bool {
-	return len(set.waiting) > 0 && slices.ContainsFunc(set.gates, func(g *gate) bool { return g.held == 0 || g.rule.Starts > 0 && len(g.starts) == 0 })
+	if len(set.waiting) == 0 {
+		return false
+	}
+	for i, g := range set.gates {
+		if g.held == 0 || g.rule.Starts > 0 && len(set.starts[i].at) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // paused reports whether one of the gates lets no task start.
@@ -246,7 +280,8 @@ func (set *gateSet) removeLocked(which func(*task) bool) (gone []*task) {
 	}
 	clear(set.waiting[len(kept):])
 	set.waiting = kept
-	for _, g := range set.gates {
+	for i, g := range set.gates {
+		set.starts[i].waiting -= len(gone)
 		if g.waiting -= len(gone); len(kept) == 0 {
 			g.waiters = slices.DeleteFunc(g.waiters, func(other *gateSet) bool { return other == set })
 		}
@@ -261,19 +296,20 @@ func (set *gateSet) startable(now time.Time, p *permits) bool {
 		return false
 	}
 	var at time.Time
-	for _, g := range set.gates {
+	for i, g := range set.gates {
 		if g.spent() {
 			return false
 		}
 		if g.rule.Starts == 0 {
 			continue
 		}
-		g.starts = slices.DeleteFunc(g.starts, func(start time.Time) bool { return now.Sub(start) > lateStart })
-		if len(g.starts) == 0 {
+		s := set.starts[i]
+		s.at = slices.DeleteFunc(s.at, func(start time.Time) bool { return now.Sub(start) > lateStart })
+		if len(s.at) == 0 {
 			return false
 		}
-		if g.starts[0].After(at) {
-			at = g.starts[0]
+		if s.at[0].After(at) {
+			at = s.at[0]
 		}
 	}
 	if !at.After(now) {
@@ -308,11 +344,11 @@ func (set *gateSet) taking(promised map[*gate]int) store.Taking {
 			t.Want = min(t.Want, max(0, g.useful()-max(g.used, promised[g])))
 		}
 	}
-	for _, g := range set.gates {
-		have := store.TakingGate{Gate: g.name}
+	for i, g := range set.gates {
+		have := store.TakingGate{Gate: g.name, Cost: set.costs[i]}
 		if _, counted := promised[g]; !counted {
 			have.Permits = max(0, g.held-g.used)
-			have.Starts = len(g.starts)
+			have.Starts = len(set.starts[i].at)
 		}
 		promised[g] = max(g.held, promised[g], g.used) + max(0, t.Want-have.Permits)
 		t.Gates = append(t.Gates, have)

@@ -8,6 +8,15 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
+// setOf is a set of gates of which each job counts as one start.
+func setOf(gates ...*gate) *gateSet {
+	set := &gateSet{want: 1}
+	for _, g := range gates {
+		set.add(g, 1)
+	}
+	return set
+}
+
 func TestALastPermitIsKeptOnlyWhileItMayBeOfUse(t *testing.T) {
 	now := time.Now()
 	for used, want := range map[time.Duration]int{time.Second: 1, idlePermits + time.Second: 0} {
@@ -21,8 +30,8 @@ func TestALastPermitIsKeptOnlyWhileItMayBeOfUse(t *testing.T) {
 func TestAnEngineAsksForNoMorePermitsThanItHasSlots(t *testing.T) {
 	pool := newPool(make([]slot, 5), 0, 0)
 	shared := &gate{name: "shared", held: 2, used: 1, rule: stint.LimitRule{AtOnce: 10}}
-	one := &gateSet{gates: []*gate{shared}, want: 64}
-	other := &gateSet{gates: []*gate{shared}, want: 64}
+	one, other := setOf(shared), setOf(shared)
+	one.want, other.want = 64, 64
 	one.runIn(pool)
 	other.runIn(pool)
 	promised := map[*gate]int{}
@@ -57,7 +66,7 @@ func TestLessUrgentLanesHaveTheRoomThatALimitLeavesFreeAndNoOther(t *testing.T) 
 		"and as many tasks as may wait for one": {urgent: gate{held: 4, used: 4, waiting: 5, rule: bound}, waits: 5, want: 0},
 		"no permits yet":                        {urgent: gate{}, want: 1},
 		"a limit that binds":                    {urgent: gate{held: 3, rule: bound}, want: 2},
-		"a rate":                                {urgent: gate{held: 4, starts: make([]time.Time, 3), rule: stint.LimitRule{Starts: 9, Per: time.Second}}, want: 2},
+		"a rate":                                {urgent: gate{held: 4, starts: map[int]*starts{1: {at: make([]time.Time, 3)}}, rule: stint.LimitRule{Starts: 9, Per: time.Second}}, want: 2},
 		"an order":                              {urgent: gate{held: 4, rule: stint.LimitRule{AtOnce: 1, InOrder: true}}, want: 2},
 		"a pause":                               {urgent: gate{held: 4, rule: bound, paused: time.Now().Add(time.Hour)}, want: 1},
 	} {
@@ -99,7 +108,8 @@ func TestWhereMuchWorkWaitsAnEngineClaimsMoreOfItAtOnce(t *testing.T) {
 
 func TestTasksThatWaitAskOthersForPermitsOnlyIfTheEngineHasNone(t *testing.T) {
 	for held, try := range map[int]bool{0: false, 1: true} {
-		set := &gateSet{gates: []*gate{{held: held, used: held, slots: 5, rule: stint.LimitRule{AtOnce: 10}}}, want: 1, waiting: []*task{{}}}
+		set := setOf(&gate{held: held, used: held, slots: 5, rule: stint.LimitRule{AtOnce: 10}})
+		set.waiting = []*task{{}}
 		if got := set.taking(map[*gate]int{}).Try; got != try {
 			t.Errorf("with %d permits it only tries: %v, want %v", held, got, try)
 		}
@@ -139,7 +149,7 @@ func TestATaskWhosePermitIsWithdrawnDoesNotStart(t *testing.T) {
 		"a start that has passed":             {startBy: now.Add(-time.Millisecond), want: true},
 		"a start of a batch that has passed":  {startBy: now.Add(-time.Millisecond), batch: &batch{}},
 	} {
-		one := &task{gates: &gateSet{gates: []*gate{&c.gate}}, permitted: true, startBy: c.startBy, batch: c.batch}
+		one := &task{gates: setOf(&c.gate), permitted: true, startBy: c.startBy, batch: c.batch}
 		if got := p.withdrawn(one); got != c.want {
 			t.Errorf("%s: it is withdrawn: %v, want %v", name, got, c.want)
 		}
@@ -149,10 +159,10 @@ func TestATaskWhosePermitIsWithdrawnDoesNotStart(t *testing.T) {
 func TestATaskStartsSoonAfterTheStartsThatItGot(t *testing.T) {
 	now := time.Now()
 	rate := func(ago time.Duration) *gate {
-		return &gate{held: 1, rule: stint.LimitRule{Starts: 1, Per: time.Second}, starts: []time.Time{now.Add(-ago)}}
+		return &gate{held: 1, rule: stint.LimitRule{Starts: 1, Per: time.Second}, starts: map[int]*starts{1: {at: []time.Time{now.Add(-ago)}}}}
 	}
 	p, pool := &permits{}, newPool(make([]slot, 1), 0, 0)
-	set := &gateSet{gates: []*gate{rate(time.Millisecond), rate(5 * time.Millisecond), {held: 1}}}
+	set := setOf(rate(time.Millisecond), rate(5*time.Millisecond), &gate{held: 1})
 	one := &task{entry: &store.Entry{}, runner: &kindRunner{}, pool: pool}
 	set.waiting = []*task{one}
 	p.admitLocked(set)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
 
@@ -56,14 +57,14 @@ func (p *permits) setLocked(text string) *gateSet {
 		p.news.notify()
 	}
 	set = &gateSet{text: text, want: 1}
-	for name := range strings.SplitSeq(text, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
+		cost, name := stint.LimitCost(line)
 		g := p.gates[name]
 		if g == nil {
 			g = &gate{name: name, lastUsed: time.Now()}
 			p.gates[name] = g
 		}
-		g.sets = append(g.sets, set)
-		set.gates = append(set.gates, g)
+		set.add(g, cost)
 	}
 	p.sets[text] = set
 	return set
@@ -253,7 +254,8 @@ func (p *permits) wait(t *task, limits string) {
 	t.gates, t.claimed = set, time.Now()
 	t.again = t.claim.ref.Lane != store.LimitedLane(t.entry.Queue, t.entry.Priority, store.PartNormal, "", t.entry.Limits).ID
 	set.waiting = append(set.waiting, t)
-	for _, g := range set.gates {
+	for i, g := range set.gates {
+		set.starts[i].waiting++
 		if g.waiting++; len(set.waiting) == 1 {
 			g.waiters = append(g.waiters, set)
 		}
@@ -266,14 +268,15 @@ func (p *permits) admitLocked(set *gateSet) {
 	for len(set.waiting) > 0 && !p.closed && set.startable(time.Now(), p) {
 		t := set.waiting[0]
 		set.removeLocked(func(other *task) bool { return other == t })
-		for _, g := range set.gates {
+		for i, g := range set.gates {
 			g.used++
 			g.notePeak(time.Now())
 			if g.rule.Starts > 0 {
-				if by := g.starts[0].Add(lateStart); t.startBy.IsZero() || by.Before(t.startBy) {
+				s := set.starts[i]
+				if by := s.at[0].Add(lateStart); t.startBy.IsZero() || by.Before(t.startBy) {
 					t.startBy = by
 				}
-				g.starts = g.starts[1:]
+				s.at = s.at[1:]
 			}
 		}
 		t.permitted = true

@@ -265,6 +265,42 @@ func TestARateSpacesStarts(t *testing.T) {
 	})
 }
 
+// A dear job and cheap ones share a rate: none of them waits for ever, and what starts costs no more than it has.
+func TestAJobCountsAsManyStartsAsItCosts(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		const each = 20
+		var mu sync.Mutex
+		starts := map[string][]time.Time{}
+		mux := stint.NewMux()
+		stint.Handle(mux, stint.NewKind[numbered]("k"), func(_ context.Context, _ *stint.Job, a numbered) error {
+			mu.Lock()
+			defer mu.Unlock()
+			starts[a.Key] = append(starts[a.Key], time.Now())
+			return nil
+		})
+		mux.Limit("rate", stint.LimitRule{Starts: 100, Per: time.Second})
+		enqueueNumbered(t, s, each, []string{"cheap"}, stint.Limited("rate"))
+		enqueueNumbered(t, s, each, []string{"dear"}, stint.Limited("rate"), stint.Limited("10*rate"))
+		for range 2 {
+			start(t, s, mux, engine.Config{Slots: 10})
+		}
+		count := func(key string) int { mu.Lock(); defer mu.Unlock(); return len(starts[key]) }
+		await(t, "40 starts", time.Minute, func() bool { return count("cheap")+count("dear") == 2*each })
+		dear := starts["dear"]
+		slices.SortFunc(dear, time.Time.Compare)
+		all := slices.Concat(dear, starts["cheap"])
+		slices.SortFunc(all, time.Time.Compare)
+		if took := all[2*each-1].Sub(all[0]); took < 2000*time.Millisecond || took > 5*time.Second {
+			t.Errorf("starts of 220 of 100 a second took %v", took)
+		}
+		for i := range dear[10:] {
+			if took := dear[i+10].Sub(dear[i]); took < 900*time.Millisecond {
+				t.Errorf("after dear job %d ten more start within %v, want a second", i+1, took)
+			}
+		}
+	})
+}
+
 func TestARuleThatPeopleChangeCountsAtOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, s anyStore) {
 		limiter := s.(store.Limiter)

@@ -21,10 +21,10 @@ var _ store.Limiter = (*Store)(nil)
 // gatesSQL answers with one row at least, so that it tells whether the engine is in the roster.
 const gatesSQL = `
 select clock_timestamp(), exists (select from stint.engines where token = $1),
-       g.gate, g.n, g.made, g.next_start, g.rule, g.paused_until, g.trial, g.engines, g.held, g.asked, g.since, g.again, g.failed
+       g.gate, g.n, g.made, g.next_start, g.next_cost, g.rule, g.paused_until, g.trial, g.engines, g.held, g.asked, g.since, g.again, g.failed
 from (select 1) one left join stint.gates($2) g on true`
 
-const putPermitsSQL = `select stint.put_permits($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+const putPermitsSQL = `select stint.put_permits($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
 
 // Permits implements [store.Limiter]. What others hold is read without a lock. A state that was
 // computed from it is written only if it is the one that follows, so that of several calls one
@@ -72,6 +72,7 @@ func (s *Store) gates(ctx context.Context, engine store.EngineID, names []string
 			clock       time.Time
 			gate, rule  *string
 			n           *int64
+			cost        *int
 			at, next    *time.Time
 			until       *time.Time
 			trial       *bool
@@ -82,13 +83,13 @@ func (s *Store) gates(ctx context.Context, engine store.EngineID, names []string
 			again       *stint.ID
 			failed      *stint.ID
 		)
-		if err = row.Scan(&clock, &found, &gate, &n, &at, &next, &rule, &until, &trial, &engines, &held, &asked, &since, &again, &failed); err != nil || gate == nil {
+		if err = row.Scan(&clock, &found, &gate, &n, &at, &next, &cost, &rule, &until, &trial, &engines, &held, &asked, &since, &again, &failed); err != nil || gate == nil {
 			return none, err
 		}
 		if now.IsZero() {
 			now = clock
 		}
-		state.Gate, state.N, state.Next, state.Until, state.Trial = *gate, deref(n), deref(next), deref(until), deref(trial)
+		state.Gate, state.N, state.Next, state.Cost, state.Until, state.Trial = *gate, deref(n), deref(next), deref(cost), deref(until), deref(trial)
 		state.GateOrder = store.GateOrder{Again: deref(again), Failed: deref(failed)}
 		if at != nil {
 			made[*gate] = *at
@@ -116,11 +117,13 @@ func (s *Store) putPermits(ctx context.Context, engine store.EngineID, result st
 		gates, wakeGates     []string
 		ns                   []int64
 		before, next, since  []*time.Time
+		cost                 []int32
 		used, held, asked    []int32
 		engines, wakeEngines []store.EngineID
 	)
 	for _, state := range result.Changed {
 		gates, ns, next = append(gates, state.Gate), append(ns, state.N), append(next, nilTime(state.Next))
+		cost = append(cost, int32(state.Cost))
 		before, used = append(before, nilTime(made[state.Gate])), append(used, int32(len(state.Used)))
 		for _, u := range state.Used {
 			engines, held, asked = append(engines, u.Engine), append(held, int32(u.Held)), append(asked, int32(u.Asked))
@@ -132,7 +135,7 @@ func (s *Store) putPermits(ctx context.Context, engine store.EngineID, result st
 	}
 	scan := func(row pgx.Row) error { return row.Scan(&written) }
 	_, err = retryExplicit(s, func() (struct{}, error) {
-		return struct{}{}, s.once(ctx, scan, s.sql.putPermits, engine, gates, ns, before, next, used,
+		return struct{}{}, s.once(ctx, scan, s.sql.putPermits, engine, gates, ns, before, next, cost, used,
 			notNil(engines), notNil(held), notNil(asked), notNil(since), notNil(wakeGates), notNil(wakeEngines))
 	})
 	return written, err

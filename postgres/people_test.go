@@ -158,6 +158,13 @@ func TestSQLRefusesWhatCanNeverBeRight(t *testing.T) {
 		`'k', limits => array[E'a=b\nc']`:                                           "no name or key",
 		`'k', limits => array['a=' || repeat('x', 256)]`:                            "no name or key",
 		`'k', limits => array[repeat('l', 101)]`:                                    "is not the name of a limit",
+		`'k', limits => '{0*a}'`:                                                    "is not the name of a limit",
+		`'k', limits => '{1001*a}'`:                                                 "is not the name of a limit",
+		`'k', limits => '{01*a}'`:                                                   "is not the name of a limit",
+		`'k', limits => '{2*3*a}'`:                                                  "is not the name of a limit",
+		`'k', limits => '{a*2}'`:                                                    "is not the name of a limit",
+		`'k', limits => '{2*}'`:                                                     "no name or key",
+		`'k', limits => '{a,2*a}'`:                                                  "there twice",
 		`'k', limits => '{"a b"}'`:                                                  "is not the name of a limit",
 		`'k', '{"a=b": 1}', limits => '{"a=b by /a=b"}'`:                            "is not the name of a limit",
 		`'k', limits => '{"a by x"}'`:                                               "no JSON pointer",
@@ -190,10 +197,11 @@ func TestSQLEnqueuesWithLimits(t *testing.T) {
 	const args = `{"in": [{"tenant": "acme ü"}], "n": -9223372036854775808, "t": true, "a/b~c": "x", "": "empty"}`
 	for text, limits := range map[string][]string{
 		`'mail', $1`: {"smtp", "tenant by /in/0/tenant"}, `'mail', $1, limits => '{}'`: nil, `'other', $1`: nil,
-		`'mail', $1, limits => '{z,b=2,"b2 by /n",t by /t}'`:           {"z", "b=2", "b2 by /n", "t by /t"},
-		`'mail', $1, limits => '{"x by /a~1b~0c","e by /",a==}'`:       {"x by /a~1b~0c", "e by /", "a=="},
-		`'mail', $1, limits => '{ä,a,Z}', delay => '1 ms'`:             {"ä", "a", "Z"},
-		`'mail', $1, limits => '{u}', uniqueness => 'within:1h,by=/n'`: {"u"},
+		`'mail', $1, limits => '{z,b=2,"b2 by /n",t by /t}'`:                          {"z", "b=2", "b2 by /n", "t by /t"},
+		`'mail', $1, limits => '{"x by /a~1b~0c","e by /",a==}'`:                      {"x by /a~1b~0c", "e by /", "a=="},
+		`'mail', $1, limits => '{3*smtp,"1000*t by /t",1*one,7*key=2*3,"5*q by /n"}'`: {"3*smtp", "1000*t by /t", "1*one", "7*key=2*3", "5*q by /n"},
+		`'mail', $1, limits => '{ä,a,Z}', delay => '1 ms'`:                            {"ä", "a", "Z"},
+		`'mail', $1, limits => '{u}', uniqueness => 'within:1h,by=/n'`:                {"u"},
 	} {
 		j := stint.NewJob{Kind: "mail", Args: json.RawMessage(args), Limits: limits}
 		want, err := j.LimitKeys()

@@ -119,6 +119,7 @@ func (d *diagnosis) boundless(all []store.LimitInfo, kinds []stint.KindInfo) {
 // limitsOf are the names of the limits that a kind names, without their keys.
 func limitsOf(k stint.KindInfo) (names []string) {
 	for _, l := range k.Limits {
+		_, l = stint.LimitCost(l)
 		name, _, _ := strings.Cut(l, " by ")
 		names = append(names, store.LimitOf(name))
 	}

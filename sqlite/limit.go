@@ -31,11 +31,11 @@ const (
 	pauseOfGateSQL = `select until, trial, by, why from stint_limit_pauses where gate in (?1, ?2) and (until > ?3 or gate = ?1 and trial) order by until desc limit 1`
 
 	gateSQL     = `select ` + gateColumns + ` from stint_permits where gate = ?`
-	gateColumns = `gate, n, next_start, used`
+	gateColumns = `gate, n, next_start, next_cost, used`
 
 	grantedSQL = `
-	insert into stint_permits (gate, n, next_start, used) values (?, ?, ?, ?)
-	on conflict (gate) do update set n = excluded.n, next_start = excluded.next_start, used = excluded.used`
+	insert into stint_permits (gate, n, next_start, next_cost, used) values (?, ?, ?, ?, ?)
+	on conflict (gate) do update set n = excluded.n, next_start = excluded.next_start, next_cost = excluded.next_cost, used = excluded.used`
 
 	declareLimitSQL = `
 	insert into stint_limits (name, declared, declared_at) values (?, ?, ?)
@@ -119,7 +119,7 @@ func (c *conn) permits(engine store.EngineID, req store.PermitRequest) (store.Gr
 	}
 	granted := store.Grant(engine, fromMicro(micro(time.Now())), states, req)
 	for _, state := range granted.Changed {
-		if _, err := c.exec(grantedSQL, state.Gate, state.N, nextStart(state.Next), textOf(state.Used)); err != nil {
+		if _, err := c.exec(grantedSQL, state.Gate, state.N, nextStart(state.Next), state.Cost, textOf(state.Used)); err != nil {
 			return store.GrantResult{}, fmt.Errorf("gate %s: %w", state.Gate, err)
 		}
 	}
@@ -198,7 +198,8 @@ type gateUse struct {
 // scanGate reads gateColumns.
 func scanGate(g *store.GateState, q *stmt, roster map[store.EngineID]string) error {
 	g.Gate, g.N, g.Next = q.ColumnText(0), q.ColumnInt64(1), q.time(2)
-	uses, err := list[gateUse](q, 3)
+	g.Cost = int(q.ColumnInt64(3))
+	uses, err := list[gateUse](q, 4)
 	for _, u := range uses {
 		if _, stands := roster[u.Engine]; stands {
 			g.Used = append(g.Used, store.GateUse{Engine: u.Engine, Held: u.Held, Asked: u.Asked, Since: fromMicro(u.Since)})

@@ -42,7 +42,8 @@ func (r *recorder) order(x *store.Completion) error {
 	if x.Limits == "" || x.Final && x.Outcome.State() != stint.Failed {
 		return nil
 	}
-	for gate := range strings.SplitSeq(x.Limits, "\n") {
+	for line := range strings.SplitSeq(x.Limits, "\n") {
+		_, gate := stint.LimitCost(line)
 		rule, err := r.rule(gate)
 		if err != nil {
 			return err

@@ -94,7 +94,8 @@ type Taking struct {
 // TakingGate is a gate with what the engine has unused of it: that is not asked for again.
 type TakingGate struct {
 	Gate            string
-	Permits, Starts int
+	Cost            int // how many starts each of the jobs counts as; 0 for 1
+	Permits, Starts int // starts of this cost
 }
 
 // Hold is what an engine holds of one gate.
@@ -115,9 +116,10 @@ type Hold struct {
 	Trial bool
 
 	// Starts are the times, by the store's clock, at which a job may start under the rule's rate: one
-	// for each start that was bought by the call. Others will not get them. Next is the time from
-	// which more can be had, if the rule has a rate or the gate is paused.
+	// for each start that was bought by the call, all of them of one Cost. Others will not get them. Next
+	// is the time from which more can be had, if the rule has a rate or the gate is paused.
 	Starts []time.Time
+	Cost   int
 	Next   time.Time
 }
 

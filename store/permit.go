@@ -15,6 +15,7 @@ type GateState struct {
 	N    int64 // counts the states of the gate; 0 for none yet
 	Rule stint.LimitRule
 	Next time.Time // the theoretical arrival time of the next start under the rule's rate
+	Cost int       // what the dearest start counts as that was asked for since the rate was at rest; 0 for 1
 	Used []GateUse // in the order in which they asked
 
 	Until time.Time // when a pause ends
@@ -133,7 +134,10 @@ func take(t Taking, gates map[string]*gate) {
 		g := gates[have.Gate]
 		n = min(n, g.allows(t, have.Permits))
 		if g.Rule.Starts > 0 {
-			n = min(n, have.Starts+g.startsLeft(t.Want-have.Starts))
+			if have.Cost > 1 {
+				g.Cost = max(g.Cost, have.Cost)
+			}
+			n = min(n, have.Starts+g.startsLeft(t.Want-have.Starts, max(1, have.Cost)))
 		}
 	}
 	for _, have := range t.Gates {
@@ -142,7 +146,7 @@ func take(t Taking, gates map[string]*gate) {
 			g.held, g.got = g.held+more, true
 		}
 		if g.Rule.Starts > 0 {
-			g.buy(n - have.Starts)
+			g.buy(n-have.Starts, max(1, have.Cost))
 		}
 		if lacks := t.Want - max(n, have.Permits); lacks > 0 && !t.Try && g.lacks(t) {
 			g.asked += lacks
@@ -162,10 +166,12 @@ type gate struct {
 	got         bool
 	forced      bool // written in any case
 	starts      []time.Time
+	cost        int // of each of these
+	wasCost     int // Cost as it was
 }
 
 func newGate(engine EngineID, now time.Time, s GateState) *gate {
-	g := &gate{GateState: s, now: now, mine: GateUse{Engine: engine}, place: -1}
+	g := &gate{GateState: s, now: now, mine: GateUse{Engine: engine}, place: -1, wasCost: s.Cost}
 	for _, u := range s.Used {
 		if u.Engine == engine {
 			g.mine = u
@@ -182,7 +188,9 @@ func newGate(engine EngineID, now time.Time, s GateState) *gate {
 		g.place = len(g.others)
 	}
 	g.held = g.mine.Held
-	if latest := g.latest(); g.Next.After(latest) {
+	if !g.Next.After(now) {
+		g.Cost = 0
+	} else if latest := g.latest(); g.Next.After(latest) {
 		g.Next = latest
 	}
 	return g
@@ -194,7 +202,7 @@ func (g *gate) latest() time.Time {
 	if g.Rule.Starts == 0 {
 		return g.Next
 	}
-	return g.now.Add(StartLead + time.Duration(max(1, g.Rule.Burst))*g.interval())
+	return g.now.Add(StartLead + g.intervals(max(1, g.Rule.Burst, g.Cost)))
 }
 
 // most is how many permits the gate has.
@@ -229,48 +237,53 @@ func (g *gate) heldByAll() int {
 	return n
 }
 
-// interval is the time between two starts.
-func (g *gate) interval() time.Duration {
+// intervals is the time for some starts, of which each has its distance from the next.
+func (g *gate) intervals(n int) time.Duration {
 	d := g.Rule.Per / time.Duration(g.Rule.Starts)
-	return d + d/startSlack
+	return time.Duration(n) * (d + d/startSlack)
 }
 
-// nextStart is the time of the next start that can be bought.
+// nextStart is the time of the next start that can be bought. As much of the burst is left as the dearest
+// one takes, by the cheap ones too: they would always be before it otherwise. One that costs more than the
+// burst does not wait for that, and those after it wait longer.
 func (g *gate) nextStart() time.Time {
-	ahead := time.Duration(max(1, g.Rule.Burst)-1) * g.interval()
-	if start := g.Next.Add(-ahead); start.After(g.now) {
+	if start := g.Next.Add(-g.intervals(max(0, g.Rule.Burst-max(1, g.Cost)))); start.After(g.now) {
 		return start
 	}
 	return g.now
 }
 
-// startsLeft is how many starts can be bought now, up to a number.
-func (g *gate) startsLeft(most int) int {
+// startsLeft is how many starts of a cost can be bought now, up to a number. In one request all of a gate
+// are of one cost.
+func (g *gate) startsLeft(most, cost int) int {
+	if g.starts != nil && g.cost != cost {
+		return 0
+	}
 	next, n := g.Next, 0
 	for ; n < most && !g.nextStart().After(g.now.Add(StartLead)); n++ {
-		g.spend()
+		g.spend(cost)
 	}
 	g.Next = next
 	return n
 }
 
 // spend moves on by one start.
-func (g *gate) spend() {
+func (g *gate) spend(cost int) {
 	if g.Next.Before(g.now) {
 		g.Next = g.now
 	}
-	g.Next = g.Next.Add(g.interval())
+	g.Next = g.Next.Add(g.intervals(cost))
 }
 
-func (g *gate) buy(n int) {
+func (g *gate) buy(n, cost int) {
 	for ; n > 0; n-- {
-		g.starts = append(g.starts, g.nextStart())
-		g.spend()
+		g.starts, g.cost = append(g.starts, g.nextStart()), cost
+		g.spend(cost)
 	}
 }
 
 func (g *gate) hold() Hold {
-	h := Hold{GateRef: GateRef{g.Gate, g.N}, Permits: g.held, Rule: g.Rule, Blocked: g.Blocked(), Starts: g.starts, Until: g.Until, Trial: g.Trial}
+	h := Hold{GateRef: GateRef{g.Gate, g.N}, Permits: g.held, Rule: g.Rule, Blocked: g.Blocked(), Starts: g.starts, Cost: g.cost, Until: g.Until, Trial: g.Trial}
 	if g.changed() {
 		h.N++
 	}
@@ -292,7 +305,7 @@ func (g *gate) hold() Hold {
 }
 
 func (g *gate) changed() bool {
-	return g.forced || g.held != g.mine.Held || g.starts != nil || (g.asked > 0) != (g.mine.Asked > 0) ||
+	return g.forced || g.held != g.mine.Held || g.starts != nil || g.Cost > g.wasCost || (g.asked > 0) != (g.mine.Asked > 0) ||
 		g.asked > 0 && g.now.Sub(g.mine.Since) > askAgain
 }
 

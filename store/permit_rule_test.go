@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -38,6 +39,83 @@ func TestAClockThatIsSetBackHoldsUpNothing(t *testing.T) {
 	back := now.Add(-time.Hour)
 	if h, _ := startsOf(t, back, state, 1); h.Next.After(back.Add(time.Second)) {
 		t.Errorf("an hour earlier the next start is at %v", h.Next)
+	}
+}
+
+// However dear the starts that others buy, in no time of the rate do all cost more than it has and its burst,
+// or than one of them: who buys dear ones gets some beside those who buy cheap ones, and nothing is lost.
+func TestStartsCountAsWhatTheyCost(t *testing.T) {
+	for _, rule := range []stint.LimitRule{{Starts: 100, Per: time.Second}, {Starts: 100, Per: time.Second, Burst: 20}, {Starts: 10, Per: time.Second, Burst: 10}} {
+		now := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+		state := GateState{Gate: "g", Rule: rule}
+		type start struct {
+			at   time.Time
+			cost int
+		}
+		var all []start
+		spent := map[int]int{}
+		for i := range 3000 {
+			now = now.Add(7 * time.Millisecond)
+			cost := []int{1, 3, 30}[i%3]
+			r := Grant(1, now, []GateState{state}, PermitRequest{Take: []Taking{{Gates: []TakingGate{{Gate: "g", Cost: cost}}, Want: 1 + i%2}}})
+			if len(r.Changed) == 1 {
+				state = r.Changed[0]
+			}
+			for _, at := range r.Holds[0].Starts {
+				if r.Holds[0].Cost != cost || at.After(now.Add(StartLead)) || at.Before(now) {
+					t.Fatalf("under %s a start of %d was bought for %v at %v, as one of %d", rule, r.Holds[0].Cost, at, now, cost)
+				}
+				all, spent[cost] = append(all, start{at, cost}), spent[cost]+cost
+			}
+		}
+		slices.SortStableFunc(all, func(a, b start) int { return a.at.Compare(b.at) })
+		total, most := 0, rule.Starts+max(30, rule.Burst)
+		for i, first := range all {
+			total += first.cost
+			n := 0
+			for _, s := range all[i:] {
+				if s.at.Sub(first.at) < rule.Per {
+					n += s.cost
+				}
+			}
+			if n > most {
+				t.Fatalf("under %s starts of %d begin in %v from %v, want at most %d", rule, n, rule.Per, first.at, most)
+			}
+		}
+		if want := 21 * rule.Starts * 9 / 10; total < want || spent[1] == 0 || spent[3] == 0 || spent[30] == 0 {
+			t.Errorf("under %s starts of %d begin in 21 s, %v by cost, want %d at least", rule, total, spent, want)
+		}
+	}
+}
+
+func TestOneRequestBuysStartsOfAGateAtOneCost(t *testing.T) {
+	now := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	state := GateState{Gate: "g", Rule: stint.LimitRule{Starts: 100, Per: time.Second, Burst: 50}}
+	r := Grant(1, now, []GateState{state}, PermitRequest{Take: []Taking{
+		{Gates: []TakingGate{{Gate: "g", Cost: 5}}, Want: 2},
+		{Gates: []TakingGate{{Gate: "g"}}, Want: 2},
+	}})
+	if h := r.Holds[0]; h.Cost != 5 || len(h.Starts) != 2 || h.Permits != 2 {
+		t.Errorf("it got %+v, want two starts of 5", h)
+	}
+}
+
+// A rule that is faster now is not held up by what a dear start cost under the one before.
+func TestADearStartUnderASlowRuleThatWasReplacedHoldsUpNoMoreThanItCosts(t *testing.T) {
+	now := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	r := Grant(1, now, []GateState{{Gate: "g", Rule: stint.LimitRule{Starts: 1, Per: time.Hour}}},
+		PermitRequest{Take: []Taking{{Gates: []TakingGate{{Gate: "g", Cost: 20}}, Want: 1}}})
+	state := r.Changed[0]
+	if h := r.Holds[0]; len(h.Starts) != 1 || h.Next.Before(now.Add(20*time.Hour)) || state.Cost != 20 {
+		t.Fatalf("it got %+v, and left %+v", h, state)
+	}
+	state.Rule = stint.LimitRule{Starts: 10, Per: time.Second}
+	if h, _ := startsOf(t, now, state, 1); h.Next.Before(now.Add(2*time.Second)) || h.Next.After(now.Add(3*time.Second)) {
+		t.Errorf("under 10 a second a start after one of 20 comes after %v", h.Next.Sub(now))
+	}
+	later := now.Add(time.Hour)
+	if h, after := startsOf(t, later, state, 1); len(h.Starts) != 0 || after.Cost != 0 && h.Next.After(later.Add(3*time.Second)) {
+		t.Errorf("an hour later: %+v, %+v", h, after)
 	}
 }
 

@@ -46,6 +46,8 @@ func (d *database) gate(name string) store.GateState {
 		s.Rule.AtOnce = 0
 	case d.is("lets all start at once"):
 		s.Rule.Starts, s.Rule.Burst, s.Rule.Per = 0, 0, 0
+	case d.is("forgets what a dear start cost"):
+		s.Cost = 0
 	}
 	s.GateOrder = d.orderOf(name, s.Rule)
 	s.Used = slices.DeleteFunc(slices.Clone(s.Used), func(u store.GateUse) bool {

@@ -14,7 +14,8 @@ func (d *database) order(x store.Completion) {
 	if x.Limits == "" || x.Final && x.Outcome.State() != stint.Failed {
 		return
 	}
-	for gate := range strings.SplitSeq(x.Limits, "\n") {
+	for line := range strings.SplitSeq(x.Limits, "\n") {
+		_, gate := stint.LimitCost(line)
 		rule, _ := stint.ParseLimitRule(d.rule(store.LimitOf(gate)))
 		if !rule.Halt && (!rule.InOrder || x.Final) && !d.is("keeps an order that nobody wants") {
 			continue

@@ -358,6 +358,7 @@ var mutants = []struct{ fault, group string }{
 	{"shows no limits", "Limits"},
 	{"gives permits without a bound", "Permits"},
 	{"lets all start at once", "Permits"},
+	{"forgets what a dear start cost", "Permits"},
 	{"lets the buried hold permits", "Permits"},
 	{"gives permits to the buried", "Permits"},
 	{"believes what is doubted", "Permits"},

@@ -59,6 +59,17 @@ var orderTests = []test{
 		w.Complete(t.gated(w, store.Mark{}, store.PartFront, "smtp\ntenant=acme"))
 		t.free(w, "smtp")
 	}},
+	{"What a job costs is no part of the gate whose order it keeps", func(t *T) {
+		t.rules(map[string]string{"smtp": "1,in-order"})
+		w := t.join("k")
+		j := limited()
+		stint.Limited("3*smtp")(&j)
+		id := t.enqueue(j)[0]
+		t.waits(w, failed, t.gated(w, store.Mark{}, store.PartNormal, "3*smtp\ntenant=acme"))
+		t.heldUp(w, "smtp", id)
+		w.Complete(t.gated(w, store.Mark{}, store.PartFront, "3*smtp\ntenant=acme"))
+		t.free(w, "smtp")
+	}},
 	{"Each key has an order of its own", func(t *T) {
 		t.rules(map[string]string{"tenant": "1,in-order"})
 		w := t.join("k")

@@ -349,6 +349,26 @@ var permitTests = []test{
 		last := all[len(all)-1]
 		expect(t, last.Before(t.now().Add(time.Second)), "a start was bought for %v", last)
 	}},
+	{"A start that costs more than one has those after it wait, also for other engines and after a while", func(t *T) {
+		t.rules(map[string]string{"x": "10/1s", "y": "10/1s,burst=5"})
+		a, b := t.join("k"), t.join("k")
+		dear := func(gate string, cost int) store.Hold {
+			return t.permits(a, taking(1, store.TakingGate{Gate: gate, Cost: cost}))[0]
+		}
+		h := dear("x", 30)
+		need(t, len(h.Starts) == 1 && h.Cost == 30, "it bought %+v", h)
+		for range 3 {
+			next := t.permits(b, taking(1, store.TakingGate{Gate: "x"}))[0]
+			gap := next.Next.Sub(h.Starts[0])
+			expect(t, next.Starts == nil && gap > 3*time.Second && gap < 4*time.Second, "after a start of 30 of 10 a second the next one comes after %v", gap)
+			time.Sleep(100 * time.Millisecond)
+		}
+		h = dear("y", 5)
+		next := t.permits(b, taking(1, store.TakingGate{Gate: "y"}))[0]
+		need(t, len(h.Starts) == 1 && next.Starts == nil, "of a burst of 5 it bought %v, and then %v", h.Starts, next.Starts)
+		gap := next.Next.Sub(h.Starts[0])
+		expect(t, gap > 500*time.Millisecond && gap < time.Second, "after a burst of 5 in one start the next one comes after %v", gap)
+	}},
 	{"After a pause so many starts come at once as its burst says", func(t *T) {
 		t.rules(map[string]string{"x": "20/1s,burst=5"})
 		h := t.permits(t.join("k"), taking(100, store.TakingGate{Gate: "x"}))[0]

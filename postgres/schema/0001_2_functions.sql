@@ -644,7 +644,8 @@ begin
     insert into stint.reruns as o (gate, job, failed)
       select g.gate, coalesce(x.job, x.pos), coalesce(x.final, true)
       from unnest(x_pos, x_job, x_final, x_limits) as x(pos, job, final, limits)
-      cross join unnest(string_to_array(x.limits, chr(10))) as g(gate)
+      cross join unnest(string_to_array(x.limits, chr(10))) as l(line)
+      cross join stint.gate_of(l.line) as g(gate)
       where x.pos = any (done) and (lasts is null or x.pos <> all (lasts))
         and stint.rule_of(g.gate) like case when coalesce(x.final, true) then '%,halt%' else '%,in-order%' end
       on conflict (gate, job) do update set failed = true where excluded.failed;

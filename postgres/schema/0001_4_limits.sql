@@ -30,6 +30,7 @@ create table stint.permits (
   engine     bigint   not null, -- the token of the engine that wrote it
   made       timestamptz not null default clock_timestamp(), -- when
   next_start timestamptz, -- the theoretical arrival time of the next start; null if none was given out
+  next_cost  integer not null, -- how many starts the dearest counts as that was asked for since the rate was at rest, 0 for 1
   engines    bigint[] not null, -- those that hold permits or ask for some, in the order in which they asked
   held       integer[] not null, -- how many permits each of them holds,
   asked      integer[] not null, -- how many more it asks for,
@@ -106,11 +107,22 @@ begin
         using errcode = '22023', hint = 'A name is 1 to 255 bytes without control characters and without space at its ends.';
     end if;
   end loop;
-  if octet_length(p_name) > 100 or p_name ~ '[ =]' then
-    raise exception 'stint: % is not the name of a limit, of up to 100 bytes without a space and =', quote_literal(p_name) using errcode = '22023';
+  if octet_length(p_name) > 100 or p_name ~ '[ =*]' then
+    raise exception 'stint: % is not the name of a limit, of up to 100 bytes without a space, = and *', quote_literal(p_name) using errcode = '22023';
   end if;
 end
 $$;
+
+-- How many starts a job counts as under a limit that it names, where that stands there: 3*smtp.
+-- The program reads the same.
+create function stint.cost_of(p_limit text) returns integer language sql immutable strict
+set search_path = pg_catalog, pg_temp
+as $$ select n from (select substring(p_limit from '^([1-9][0-9]{0,3})[*]')::integer as n) c where n <= 1000 $$;
+
+-- The gate of a limit that a job names: without what it counts as.
+create function stint.gate_of(p_limit text) returns text language sql immutable strict
+set search_path = pg_catalog, pg_temp
+as $$ select case when stint.cost_of(p_limit) is null then p_limit else substr(p_limit, strpos(p_limit, '*') + 1) end $$;
 
 -- The limits that a job names, with the keys that its arguments give, as entries keep
 -- them: sorted, one on each line; null if there is none in the array. The program computes the
@@ -120,6 +132,7 @@ set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $$
 declare
   this    text;
+  cost    integer;
   name    text;
   key     text;
   pointer text;
@@ -131,6 +144,8 @@ begin
     raise exception 'stint: % limits are more than 8', cardinality(p_limits) using errcode = '22023';
   end if;
   foreach this in array p_limits loop
+    cost := stint.cost_of(this);
+    this := stint.gate_of(this);
     name := this; key := null;
     if strpos(this, ' by ') > 0 then
       name := split_part(this, ' by ', 1);
@@ -159,7 +174,7 @@ begin
       raise exception 'stint: the limit % is there twice', quote_literal(name) using errcode = '22023';
     end if;
     names := names || name;
-    lines := lines || (name || coalesce('=' || key, ''));
+    lines := lines || (coalesce(nullif(cost, 1) || '*', '') || name || coalesce('=' || key, ''));
   end loop;
   return (select string_agg(l, chr(10) order by l collate "C") from unnest(lines) as l);
 end
@@ -188,14 +203,14 @@ $$;
 -- holds nothing. Of a gate that nobody used n is null. The rule is the one that counts,
 -- null for any: a key has its own, or that of its limit. A pause of a limit is one of its keys too.
 create function stint.gates(p_gates text[])
-returns table (gate text, n bigint, made timestamptz, next_start timestamptz, rule text, paused_until timestamptz, trial boolean,
+returns table (gate text, n bigint, made timestamptz, next_start timestamptz, next_cost integer, rule text, paused_until timestamptz, trial boolean,
   engines bigint[], held integer[], asked integer[], since timestamptz[], again bigint, failed bigint)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 begin
   return query
-    select g.gate, p.n, p.made, p.next_start, a.rule, s.until, s.trial,
+    select g.gate, p.n, p.made, p.next_start, p.next_cost, a.rule, s.until, s.trial,
            u.engines, u.held, u.asked, u.since, o.again, o.failed
     from unnest(p_gates) with ordinality as g(gate, i)
     left join lateral (select stint.rule_of(g.gate) as rule) a on true
@@ -218,7 +233,7 @@ $$;
 -- that were written; of the others somebody else has written a state meanwhile. The
 -- engines of a state are p_used[i] elements of the arrays after it. Engines are woken for
 -- what was written only.
-create function stint.put_permits(p_engine bigint, p_gates text[], p_n bigint[], p_made timestamptz[], p_next timestamptz[],
+create function stint.put_permits(p_engine bigint, p_gates text[], p_n bigint[], p_made timestamptz[], p_next timestamptz[], p_cost integer[],
   p_used integer[], p_engines bigint[], p_held integer[], p_asked integer[], p_since timestamptz[],
   p_wake_gates text[], p_wake_engines bigint[])
 returns text[] language plpgsql
@@ -237,8 +252,8 @@ begin
   -- The gates come in the order of their names: in any other, two calls would wait for
   -- each other.
   for i in 1 .. cardinality(p_gates) loop
-    insert into stint.permits (gate, n, engine, next_start, engines, held, asked, since)
-      select p_gates[i], p_n[i], p_engine, p_next[i],
+    insert into stint.permits (gate, n, engine, next_start, next_cost, engines, held, asked, since)
+      select p_gates[i], p_n[i], p_engine, p_next[i], p_cost[i],
              p_engines[at+1 : at+p_used[i]], p_held[at+1 : at+p_used[i]], p_asked[at+1 : at+p_used[i]], p_since[at+1 : at+p_used[i]]
       from (select 1) one
       left join lateral (

@@ -391,7 +391,8 @@ func conclude(ctx context.Context, tx *sql.Tx, l left, e *store.Entry, x store.C
 	n := x.Next
 	_, err = tx.ExecContext(ctx, nextSQL, int64(store.LimitedLane(n.Queue, n.Priority, n.Part, n.Kind, e.Limits).ID), now,
 		n.Attempt, n.Priority, n.Losses, n.Suspect, n.Queue, n.Kind, int64(e.Pos))
-	for gate := range strings.SplitSeq(e.Limits, "\n") {
+	for line := range strings.SplitSeq(e.Limits, "\n") {
+		_, gate := stint.LimitCost(line)
 		if err == nil && limitRules[store.LimitOf(gate)].InOrder {
 			_, err = tx.ExecContext(ctx, againSQL, gate, int64(e.ID))
 		}

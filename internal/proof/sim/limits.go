@@ -43,6 +43,9 @@ func bind(d dice, job *stint.NewJob, a args) {
 	case 3:
 		if job.Kind != together { // a batch waits for its jobs
 			job.Limits = []string{"rate"}
+			if d.chance(30) {
+				job.Limits[0] = "2*rate"
+			}
 		}
 	case 4:
 		job.Limits = []string{"tuned"}
@@ -128,6 +131,7 @@ const rounding = 2 * time.Microsecond
 type turn struct {
 	job      stint.ID
 	from, to time.Time
+	cost     int
 }
 
 // checkLimits checks that no more attempts than a rule allows ran at once of any gate, and that no more
@@ -137,8 +141,9 @@ func (j *judging) checkLimits(w *world) {
 	gates := map[string][]turn{}
 	for _, x := range j.ledger.Executions {
 		if !x.Started.IsZero() && x.Slot > 0 && x.Outcome != stint.OutcomeLost {
-			for _, gate := range j.told[x.Job].info.Limits {
-				gates[gate] = append(gates[gate], turn{x.Job, x.Started, x.Finished})
+			for _, limit := range j.told[x.Job].info.Limits {
+				cost, gate := stint.LimitCost(limit)
+				gates[gate] = append(gates[gate], turn{x.Job, x.Started, x.Finished, cost})
 			}
 		}
 	}
@@ -175,6 +180,13 @@ func (j *judging) checkAtOnce(gate string, turns []turn, most int) {
 func (j *judging) checkRate(gate string, turns []turn, rule stint.LimitRule) {
 	within := rule.Per - slowestAnswer
 	for i, t := range turns {
+		if i > 0 && rule.Burst == 0 {
+			last := turns[i-1]
+			if least := time.Duration(last.cost)*rule.Per/time.Duration(rule.Starts) - slowestAnswer; t.from.Sub(last.from) < least {
+				j.wrong(t.job, "began %v after job %d, which counts as %d starts under %s", t.from.Sub(last.from), last.job, last.cost, gate)
+				return
+			}
+		}
 		if first := i - rule.Starts - rule.Burst; first >= 0 && t.from.Sub(turns[first].from) < within {
 			j.wrong(t.job, "is one of %d that began in %v under %s, which allows %d and a burst of %d", i-first+1, t.from.Sub(turns[first].from), gate, rule.Starts, rule.Burst)
 			return
