@@ -52,7 +52,7 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 	}}
 	option(f, flags, uniqueness, "unique", func(text string) stint.Option { return func(j *stint.NewJob) { j.Unique = text } },
 		"store it only if no other job of its kind and arguments is there: until-ended, until-started, within:1h or slot:24h; and after a comma by=/id|/tenant for a part of the arguments, across=NAME for several kinds, replace, replace-keep-time, debounce:1m or cancel-old; none; what the kind says, otherwise none")
-	flags.StringArrayVar(&f.limits, "limit", nil, "a limit that it waits for, beside those of its kind: smtp, tenant=acme, or \"tenant by /tenant\" for a part of the arguments; may be given many times; none for not those of its kind")
+	flags.StringArrayVar(&f.limits, "limit", nil, "a limit that it waits for, beside those of its kind: smtp, tenant=acme, or \"tenant by /tenant\" for a part of the arguments, 3*smtp to count as three starts; may be given many times; none for not those of its kind")
 	option(f, flags, retryPolicies, "retry", stint.Retry, "what happens after a failure: none, fixed:2:1s, forever:30s, exponential:10:1m, exponential-within:1d:1m, timetable:5m=1m,1h=5m, function:name, default; and after a comma jitter=0.1, max=1h, deadline=1d, faulty=3, only=timeout|no_rows, except=no_rows; what the kind says, otherwise exponential:10:1m")
 	option(f, flags, durations, "timeout", stint.Timeout, "bound each attempt; otherwise what the kind says, or nothing")
 	option(f, flags, instants, "start-by", stint.StartBy, "do not begin it or try it again after this time: then it fails, as expired; a time as for --run-at")
@@ -108,14 +108,11 @@ func (f *jobFlags) options(flags *pflag.FlagSet) ([]stint.Option, error) {
 	}
 	opts := append(f.opts, stint.Tag(f.tags...))
 	for _, limit := range f.limits {
-		switch name, _, _ := strings.Cut(strings.Replace(limit, " by ", "=", 1), "="); {
-		case limit == "none":
+		if limit == "none" {
 			opts = append(opts, stint.Unlimited())
-			continue
-		case stint.CheckLimitName(name) != nil:
-			return nil, settingf("limit", "%q is not a limit, such as smtp, tenant=acme or \"tenant by /tenant\"", limit)
+		} else {
+			opts = append(opts, stint.Limited(limit))
 		}
-		opts = append(opts, stint.Limited(limit))
 	}
 	return opts, nil
 }
