@@ -5,16 +5,13 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/chart"
 	"github.com/stint-go/stint/dashboard/view"
-	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/ops"
-	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
 
@@ -23,7 +20,6 @@ type jobPage struct {
 	view.Job
 	Crew    view.Crew       `json:"-"` // heartbeats are no change of the page
 	InUse   []gateRow       // of its limits, while it is available
-	Queued  int64           `json:"-"` // jobs of its queue that are due; 0 unless it is one of them
 	History []attempt       // its attempts, the last one first
 	Related []stint.JobInfo // that come from each other, without this one
 	More    bool            // of these there are more
@@ -47,11 +43,7 @@ const (
 
 // Words say its state with what follows from it.
 func (p jobPage) Words(now time.Time) told {
-	said := p.Crew.StateInWords(*p.JobInfo, now)
-	if p.Queued > 1 {
-		said += ", as one of " + words.Count(p.Queued) + " that are due in its queue"
-	}
-	return tell(said, *p.JobInfo, now)
+	return tell(p.StateInWords(p.Crew, now), *p.JobInfo, now)
 }
 
 // job shows a job.
@@ -65,12 +57,6 @@ func (b *Dashboard) job(r *http.Request) (any, error) {
 		return nil, err
 	}
 	p.Crew.Gates, p.Gates = j.Gates, nil
-	if j.State == stint.Available {
-		backlog := b.figures.queued.Get(r.Context()).Value
-		if i := slices.IndexFunc(backlog, func(g report.DueGroup) bool { return g.Value != nil && *g.Value == j.Queue }); i >= 0 {
-			p.Queued = backlog[i].Jobs
-		}
-	}
 	for i := len(j.Attempts) - 1; i >= 0; i-- {
 		x := j.Attempts[i]
 		p.History = append(p.History, attempt{x, view.ResultOf(j.Kind, x.Result)})

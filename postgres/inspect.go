@@ -102,6 +102,26 @@ func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {
 	return counts, err
 }
 
+// aheadSQL counts what is between the frontier of a job's lane and its entry.
+const aheadSQL = `
+	select count(a.*) from stint.jobs j
+	join stint.entries v on v.pos = j.pos
+	cross join lateral stint.frontier(v.lane) f
+	cross join lateral (
+	  select e.pos from stint.entries e
+	  where e.lane = v.lane and (e.xid, e.pos) > (f.xid, f.pos) and (e.xid, e.pos) < (v.xid, v.pos)
+	  order by e.xid, e.pos limit $2) a
+	where j.id = $1 and j.state = 'available'`
+
+// Ahead implements [store.Inspector].
+func (s *Store) Ahead(ctx context.Context, id stint.ID, most int) (int, error) {
+	all, err := collect(ctx, s.pool, "count jobs", s.sql.in(aheadSQL), []any{id, most}, pgx.RowTo[int])
+	if err != nil {
+		return 0, err
+	}
+	return all[0], nil
+}
+
 // Kinds implements [store.Inspector].
 func (s *Store) Kinds(ctx context.Context) ([]stint.KindInfo, error) {
 	return collect(ctx, s.pool, "list kinds", s.sql.in(`select kind, `+kindColumns+` from stint.kinds order by kind`), nil,

@@ -117,6 +117,12 @@ func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {
 	return ops.CountJobs.Call(ctx, s, ops.None{})
 }
 
+// Ahead implements [store.Inspector].
+func (s *Store) Ahead(ctx context.Context, id stint.ID, most int) (int, error) {
+	j, err := ops.ShowJob.Call(ctx, s, ops.ShowInput{ID: int64(id)})
+	return min(j.Ahead, most), err
+}
+
 // Kinds implements [store.Inspector].
 func (s *Store) Kinds(ctx context.Context) ([]stint.KindInfo, error) {
 	return ops.ListKinds.Call(ctx, s, ops.None{})

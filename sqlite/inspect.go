@@ -107,6 +107,22 @@ func (s *Store) Counts(ctx context.Context) (map[stint.State]int64, error) {
 	})
 }
 
+// aheadSQL counts what is between the frontier of a job's lane and its entry.
+const aheadSQL = `
+with v as (
+  select max(e.pos) as pos, e.lane from stint_entries e where (e.pos = ?1 or e.job = ?1) and e.lane >= 0
+  and (select j.state from stint_jobs j where j.id = ?1) = 'available'
+)
+select count(*) from (
+  select 1 from v cross join stint_entries e indexed by stint_entries_lane on e.lane = v.lane and e.pos < v.pos
+    and e.pos > ifnull((select c.frontier from stint_claims c where c.lane = v.lane order by c.n desc limit 1), 0)
+  limit ?2)`
+
+// Ahead implements [store.Inspector].
+func (s *Store) Ahead(ctx context.Context, id stint.ID, most int) (int, error) {
+	return reading(ctx, s, "count jobs", func(c *conn) (int, error) { return oneRow(c, firstNumber[int], aheadSQL, int64(id), most) })
+}
+
 // Kinds implements [store.Inspector].
 func (s *Store) Kinds(ctx context.Context) ([]stint.KindInfo, error) {
 	return reading(ctx, s, "list kinds", func(c *conn) ([]stint.KindInfo, error) {

@@ -23,6 +23,10 @@ type Inspector interface {
 	// Counts tells how many jobs are in each state, at one moment.
 	Counts(ctx context.Context) (map[stint.State]int64, error)
 
+	// Ahead tells how many jobs with the same queue, priority and limits go before an available one, up
+	// to a number. It is 0 for a job that is not available.
+	Ahead(ctx context.Context, id stint.ID, most int) (int, error)
+
 	// Kinds lists the kinds that engines declared, by name.
 	Kinds(ctx context.Context) ([]stint.KindInfo, error)
 }

@@ -31,6 +31,32 @@ var inspectTests = []test{
 		expect(t, errors.Is(err, stint.ErrNotFound), "position %d is shown as job %+v, error %v", pos, j, err)
 		equal(t, len(t.list(store.Filter{})), 1, "%d jobs are listed, want %d")
 	}},
+	{"How many are ahead of an available job is counted in its queue, priority and limits", func(t *T) {
+		w := t.join("k")
+		ahead := func(id stint.ID, most, want int) {
+			t.Helper()
+			equal(t, must(t.Store.Ahead(t.ctx, id, most))(t), want, "ahead of job %d are %d jobs, want %d", id)
+		}
+		ids := t.enqueue(jobs(6, "k")...)
+		t.enqueue(jobs(3, "other", stint.Queue("other"))...)
+		urgent := t.enqueue(job("k", stint.Priority(-1)), job("k", stint.Limited("smtp")))
+		ahead(ids[0], 100, 0)
+		ahead(ids[5], 100, 5)
+		ahead(ids[5], 3, 3)
+		ahead(urgent[0], 100, 0)
+		ahead(urgent[1], 100, 0)
+		lane := store.LimitedLane(stint.DefaultQueue, 0, store.PartNormal, "", "").ID
+		held := w.Claim(lane, 2)
+		ahead(ids[5], 100, 3)
+		ahead(ids[0], 100, 0)
+		t.waits(w, failed, held[0])
+		ahead(held[0].ID, 100, 4)
+		again := w.Claim(lane, 1)
+		w.Complete(held[1], again[0])
+		ahead(ids[5], 100, 2)
+		ahead(held[1].ID, 100, 0)
+		ahead(1<<60, 100, 0)
+	}},
 	{"Jobs are listed by falling ID, a hundred unless told", func(t *T) {
 		ids := t.enqueue(jobs(130, "k")...)
 		slices.Reverse(ids)

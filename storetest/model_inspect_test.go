@@ -185,6 +185,23 @@ func (m *model) Counts(context.Context) (map[stint.State]int64, error) {
 	return counts, nil
 }
 
+func (m *model) Ahead(_ context.Context, id stint.ID, most int) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for _, r := range m.visible(func(r *row) bool { return r.entry != nil && !r.taken && m.done[r.entry.Pos] == nil }) {
+		if r.id != id {
+			continue
+		}
+		for _, other := range m.visible(func(o *row) bool { return o.entry != nil && !o.taken && o.lane == r.lane && m.done[o.entry.Pos] == nil }) {
+			if other.entry.Pos < r.entry.Pos || m.is("counts those behind as ahead") {
+				n++
+			}
+		}
+	}
+	return min(n, most), nil
+}
+
 func (m *model) Kinds(context.Context) ([]stint.KindInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -279,6 +279,7 @@ var mutants = []struct{ fault, group string }{
 	{"repeats successors", "Interrupted"},
 
 	{"miscounts", "Inspect"},
+	{"counts those behind as ahead", "Inspect"},
 	{"finds in the order of ids", "Inspect"},
 	{"ends spans with their end", "Inspect"},
 	{"knows one state only", "Inspect"},

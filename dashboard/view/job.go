@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/store"
 )
 
@@ -22,6 +23,22 @@ type Job struct {
 	*stint.JobInfo
 	RunsOn *Runner          `json:"runs_on,omitempty"`
 	Gates  []store.GateInfo `json:"gates,omitempty"` // while it is available: what is in use of its limits
+	Ahead  int              `json:"ahead,omitempty"` // and how many go before it that have its queue, priority and limits, up to MostAhead
+}
+
+// MostAhead is up to how many jobs are counted that go before one.
+const MostAhead = 10_000
+
+// StateInWords says its state with what follows from it, and how many go before it.
+func (j Job) StateInWords(c Crew, now time.Time) string {
+	said := c.StateInWords(*j.JobInfo, now)
+	if j.Ahead > 0 {
+		said += ", behind " + words.Counted(j.Ahead, "job")
+	}
+	if j.Ahead >= MostAhead {
+		said += " or more"
+	}
+	return said
 }
 
 // JobOf finds a job, or [stint.ErrNotFound].
@@ -39,7 +56,11 @@ func JobOf(ctx context.Context, store Store, id stint.ID) (Job, error) {
 		return Job{}, err
 	}
 	gates, err := GatesOf(ctx, store, job)
-	return Job{job, runner, gates}, err
+	if err != nil || job.State != stint.Available {
+		return Job{job, runner, gates, 0}, err
+	}
+	ahead, err := store.Ahead(ctx, id, MostAhead)
+	return Job{job, runner, gates, ahead}, err
 }
 
 // Runner is the engine that performs a job now.

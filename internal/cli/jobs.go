@@ -168,7 +168,7 @@ Examples:
 
 func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 	j := shown.JobInfo
-	fmt.Fprintf(a.out, "job %d %s\n\n", j.ID, engines.StateInWords(*j, now))
+	fmt.Fprintf(a.out, "job %d %s\n\n", j.ID, shown.StateInWords(engines, now))
 	d := a.newDetails(now)
 	d.add("kind", j.Kind)
 	d.add("description", j.Description())
