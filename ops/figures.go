@@ -18,7 +18,7 @@ const figures = "figures" // the tag
 var Analyze = declare(&Op[AnalyticsFilter, report.Analytics]{
 	Decl: Decl{
 		Name: "analytics", Method: http.MethodGet, Path: "/analytics", Tag: figures, Summary: "Tell how the work goes",
-		Doc: "What is queued, postponed, running and held by engines that are dead; and of the attempts that ended in the last minute, or in `span`, how many, how late they started, and how long they took. Durations are nanoseconds.",
+		Doc: "What is queued, how much of that limits let not start now, and what is postponed, running and held by engines that are dead; and of the attempts that ended in the last minute, or in `span`, how many, how late they started, and how long they took. Durations are nanoseconds.",
 	},
 	do: func(ctx context.Context, l *Local, in *AnalyticsFilter) (report.Analytics, error) {
 		f, err := in.filter()

@@ -5,15 +5,18 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 var _ report.LiveStats = (*Store)(nil)
 
 // Each of these is one statement, and what it calls is stable, so all figures are
-// of one moment.
+// of one moment, but for what limits hold up.
 const (
-	analyticsSQL   = `select moment, queued, postponed, running, zombies, ` + figuresSQL + ` from stint.analytics($1, $2, $3, $4, $5)`
+	analyticsSQL   = `select moment, queued, 0::bigint, postponed, running, zombies, ` + figuresSQL + ` from stint.analytics($1, $2, $3, $4, $5)`
 	kindFiguresSQL = `select of_kind, ` + figuresSQL + ` from stint.attempt_figures($1, $2, $3, $4, $5) order by of_kind collate "C"`
 
 	figuresSQL = `ended, ended / date_part('epoch', $5::interval), latency_mean, latency_p50, latency_p95, latency_p99,
@@ -29,7 +32,30 @@ func (s *Store) Analyze(ctx context.Context, f report.AnalyticsFilter) (report.A
 	if err != nil {
 		return report.Analytics{}, err
 	}
-	return all[0], nil
+	all[0].Limited, err = s.limited(ctx, f)
+	return all[0], err
+}
+
+// limitedSQL groups what is due by what may limit it, if there is anything that does.
+const limitedSQL = `
+	select u.queue, coalesce(u.limits, ''), count(*) from stint.unclaimed u
+	where (exists (select from stint.limits) or exists (select from stint.limit_pauses))
+	  and ($1::text is null or u.queue = $1) and ($2::text is null or u.kind = $2)
+	  and ($3::text is null or (select true from stint.job_tags t where t.tag = $3 and t.job = u.job))
+	  and u.due <= (select coalesce($4, clock_timestamp()))
+	group by 1, 2 order by 3 desc limit $5`
+
+// mostGroups bounds for how many groups of jobs it is looked at whether a limit lets them start.
+const mostGroups = 10_000
+
+// limited counts the jobs that are due and that a limit lets not start.
+func (s *Store) limited(ctx context.Context, f report.AnalyticsFilter) (int64, error) {
+	groups, err := collect(ctx, s.pool, "group what is due by its limits", s.sql.in(limitedSQL), append(analyticsArgs(f)[:4], mostGroups), pgx.RowToStructByPos[store.JobsUnder])
+	if err != nil || len(groups) == 0 {
+		return 0, err
+	}
+	now, states, _, _, err := s.gates(ctx, s.pool, 0, store.GatesOf(groups))
+	return store.Limited(now, groups, states), err
 }
 
 // AnalyzeKinds implements [report.LiveStats].

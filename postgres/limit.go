@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/valid"
@@ -32,7 +33,10 @@ const putPermitsSQL = `select stint.put_permits($1, $2, $3, $4, $5, $6, $7, $8, 
 func (s *Store) Permits(ctx context.Context, engine store.EngineID, req store.PermitRequest) (_ []store.Hold, err error) {
 	defer wrap(&err, "ask for permits")
 	gates := req.Gates()
-	now, states, made, err := s.gates(ctx, engine, gates)
+	now, states, made, found, err := s.gates(ctx, s.work(), engine, gates)
+	if err == nil && !found {
+		err = store.ErrBuried
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -63,11 +67,11 @@ func leave(h *store.Hold, was store.GateState, engine store.EngineID) {
 	}
 }
 
-// gates reads the newest states of gates, with when each was made; a gate that nobody used has none.
-func (s *Store) gates(ctx context.Context, engine store.EngineID, names []string) (now time.Time, states []store.GateState, made map[string]time.Time, err error) {
-	found := false
+// gates reads the newest states of gates, with when each was made; a gate that nobody used has none. found
+// tells whether the engine is in the roster.
+func (s *Store) gates(ctx context.Context, db *pgxpool.Pool, engine store.EngineID, names []string) (now time.Time, states []store.GateState, made map[string]time.Time, found bool, err error) {
 	made = map[string]time.Time{}
-	_, err = collect(ctx, s.work(), "read who holds permits", s.sql.gates, []any{engine, notNil(names)}, func(row pgx.CollectableRow) (none struct{}, err error) {
+	_, err = collect(ctx, db, "read who holds permits", s.sql.gates, []any{engine, notNil(names)}, func(row pgx.CollectableRow) (none struct{}, err error) {
 		var (
 			clock       time.Time
 			gate, rule  *string
@@ -105,10 +109,7 @@ func (s *Store) gates(ctx context.Context, engine store.EngineID, names []string
 		states = append(states, state)
 		return none, err
 	})
-	if err == nil && !found {
-		err = store.ErrBuried
-	}
-	return now, states, made, err
+	return now, states, made, found, err
 }
 
 // putPermits writes what was granted, and answers of which gates it did.

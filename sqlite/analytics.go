@@ -18,12 +18,12 @@ var _ report.LiveStats = (*Store)(nil)
 // unclaimedSQL finds the jobs that no engine has claimed: what is ready, after the
 // frontiers, and what waits. Due is null while a retry function is to decide.
 const unclaimedSQL = `
-select ifnull(e.job, e.pos) as job, ifnull(e.body, e.pos) as contents, e.queue, e.kind, e.priority, ifnull(e.due, e.created) as due
+select ifnull(e.job, e.pos) as job, ifnull(e.body, e.pos) as contents, e.queue, e.kind, e.priority, ifnull(e.due, e.created) as due, ifnull(e.limits, '') as limits
 from (` + frontiersSQL + `) f
 cross join stint_entries e indexed by stint_entries_lane on e.lane = f.lane and e.pos > f.frontier
 where ifnull(e.job, e.pos) not in (select job from stint_cancellations)
 union all
-select w.job, w.body, w.queue, w.kind, w.priority, w.due from stint_waiting w
+select w.job, w.body, w.queue, w.kind, w.priority, w.due, ifnull((select b.limits from stint_entries b where b.pos = w.body), '') from stint_waiting w
 where w.job not in (select job from stint_cancellations)`
 
 const (
@@ -31,7 +31,10 @@ const (
 	fitsSQL = `where (?1 is null or queue = ?1) and (?2 is null or kind = ?2)
 	and (?3 is null or exists (select 1 from stint_job_tags t where t.tag = ?3 and t.job = u.job))`
 
-	queuedSQL  = `select count(iif(due <= ?4, 1, null)), count(*) from (` + unclaimedSQL + `) u ` + fitsSQL
+	queuedSQL = `select count(iif(due <= ?4, 1, null)), count(*) from (` + unclaimedSQL + `) u ` + fitsSQL
+	// limitedSQL groups what is due by what may limit it, if there is anything that does.
+	limitedSQL = `select queue, limits, count(*) from (` + unclaimedSQL + `) u ` + fitsSQL + ` and due <= ?4
+	and (exists (select 1 from stint_limits) or exists (select 1 from stint_limit_pauses)) group by 1, 2 order by 3 desc limit ?5`
 	heldNowSQL = `select u.token, count(*) from (` + openSQL + `) u ` + fitsSQL + ` group by 1`
 	taggedSQL  = `select 1 from stint_job_tags where tag = ? and job = ?`
 )
@@ -58,6 +61,9 @@ func (s *Store) Analyze(ctx context.Context, f report.AnalyticsFilter) (report.A
 		if err != nil {
 			return a, err
 		}
+		if a.Limited, err = c.limited(a.At, fits); err != nil {
+			return a, err
+		}
 		err = c.query(heldNowSQL, fits, func(q *stmt) error {
 			if lives(roster, store.EngineID(q.ColumnInt64(0))) {
 				a.Running += q.ColumnInt64(1)
@@ -74,6 +80,32 @@ func (s *Store) Analyze(ctx context.Context, f report.AnalyticsFilter) (report.A
 		a.AttemptFigures = all.figures(f.Span)
 		return a, err
 	})
+}
+
+// mostGroups bounds for how many groups of jobs it is looked at whether a limit lets them start.
+const mostGroups = 10_000
+
+// limited counts the jobs that are due at a time and that a limit lets not start now.
+func (c *conn) limited(at time.Time, fits []any) (int64, error) {
+	groups, err := allRows(c, func(q *stmt) store.JobsUnder {
+		return store.JobsUnder{Queue: q.name(0), Limits: q.name(1), Jobs: q.ColumnInt64(2)}
+	}, limitedSQL, append(slices.Clone(fits), micro(at), mostGroups)...)
+	if err != nil || len(groups) == 0 {
+		return 0, err
+	}
+	roster, err := c.instances()
+	if err != nil {
+		return 0, err
+	}
+	var states []store.GateState
+	for _, gate := range store.GatesOf(groups) {
+		state, err := c.gate(gate, roster)
+		if err != nil {
+			return 0, err
+		}
+		states = append(states, state)
+	}
+	return store.Limited(time.Now(), groups, states), nil
 }
 
 // moment is the instant that a filter is about.

@@ -44,6 +44,30 @@ var analyticsTests = []test{
 		a := t.analyze(report.AnalyticsFilter{})
 		expect(t, a.Queued == 7 && a.Running == 0, "when the engine left, %d are queued and %d run", a.Queued, a.Running)
 	}},
+	{"Of what is queued, that is told apart which a limit lets not start", func(t *T) {
+		as[store.Limiter](t)
+		w := t.join("k")
+		limited := func(what string, f report.AnalyticsFilter, want int64) {
+			t.Helper()
+			equal(t, t.analyze(f).Limited, want, "%[2]d jobs wait for limits, want %[3]d, with %[1]s", what)
+		}
+		t.enqueue(slices.Concat(jobs(3, "k", stint.Limited("smtp")), jobs(2, "k", stint.Limited("5*api")), jobs(4, "k"),
+			jobs(1, "k", stint.Limited("smtp", "tenant=acme"), stint.Queue("q")))...)
+		t.enqueue(job("k", stint.Limited("smtp"), stint.Delay(time.Hour)))
+		limited("no rules", report.AnalyticsFilter{}, 0)
+		t.rules(map[string]string{"smtp": "2", "api": "1/1h"})
+		limited("permits", report.AnalyticsFilter{}, 0)
+		t.permits(w, taking(2, store.TakingGate{Gate: "smtp"}))
+		limited("none left", report.AnalyticsFilter{}, 4)
+		limited("none left, in a queue", report.AnalyticsFilter{Queue: "q"}, 1)
+		t.permits(w, taking(1, store.TakingGate{Gate: "api", Cost: 5}))
+		limited("a rate that was used", report.AnalyticsFilter{}, 6)
+		t.permits(w, keeping("smtp", 1))
+		limited("a permit that came back", report.AnalyticsFilter{}, 2)
+		t.must(t.Store.(store.Limiter).PauseLimit(t.ctx, "queue=q", store.Pause{For: time.Minute}))
+		limited("a queue's limit paused", report.AnalyticsFilter{}, 3)
+		w.Leave()
+	}},
 	{"What engines hold that do not live are zombies", func(t *T) {
 		t.enqueue(slices.Concat(jobs(2, "k"), jobs(2, "k", stint.Queue("q")), jobs(2, "k"))...)
 		lives := t.join("k")

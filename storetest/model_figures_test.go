@@ -178,9 +178,12 @@ func (m *model) Analyze(_ context.Context, f report.AnalyticsFilter) (report.Ana
 	if a.At.IsZero() {
 		a.At = time.Now()
 	}
+	var under []store.JobsUnder
+	var states []store.GateState
 	for _, j := range m.unclaimed(f) {
 		if !j.due.IsZero() && !j.due.After(a.At) || m.is("takes the postponed for queued") {
 			a.Queued++
+			under = append(under, store.JobsUnder{Queue: j.Queue, Limits: strings.Join(j.Limits, "\n"), Jobs: 1})
 		} else {
 			a.Postponed++
 		}
@@ -199,6 +202,12 @@ func (m *model) Analyze(_ context.Context, f report.AnalyticsFilter) (report.Ana
 				a.Zombies++
 			}
 		}
+	}
+	for _, gate := range store.GatesOf(under) {
+		states = append(states, m.gate(gate))
+	}
+	if a.Limited = store.Limited(time.Now(), under, states); m.is("takes the limited for free") {
+		a.Limited = 0
 	}
 	a.AttemptFigures = m.lately(a.At, f)
 	return a, nil

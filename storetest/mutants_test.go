@@ -293,6 +293,7 @@ var mutants = []struct{ fault, group string }{
 	{"lists the oldest figures first", "Metrics"},
 	{"takes an engine's clock for its own", "Metrics"},
 
+	{"takes the limited for free", "Analytics"},
 	{"takes the postponed for queued", "Analytics"},
 	{"analyzes any tag", "Analytics"},
 	{"sees no zombies", "Analytics"},

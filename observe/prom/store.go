@@ -35,6 +35,7 @@ func Store(store report.LiveStats, config ...Config) prometheus.Collector {
 		up:        gauge("store_up", "Whether the store answered when it was last looked at."),
 		sampled:   gauge("jobs_sampled_timestamp_seconds", "When the jobs of the store were last counted."),
 		queued:    gauge("jobs_queued", "Jobs that are due and that no engine has taken.", "queue"),
+		limited:   gauge("jobs_limited", "Jobs that are queued and that a limit lets not start."),
 		postponed: gauge("jobs_postponed", "Jobs that are not due yet, or wait for a decision about a retry."),
 		claimed:   gauge("jobs_claimed", "Jobs in the hands of engines that live, begun or not."),
 		zombies:   gauge("jobs_zombies", "Jobs in the hands of engines that do not live any more."),
@@ -66,12 +67,12 @@ type backlog struct {
 	ages    *sample.Sample[map[string]time.Duration] // by queue; nil for a store that does not tell
 	limits  *sample.Sample[[]store.LimitInfo]        // nil for a store that has none
 
-	up, sampled, queued, postponed, claimed, zombies, age, permits, held, asked *prometheus.Desc
+	up, sampled, queued, limited, postponed, claimed, zombies, age, permits, held, asked *prometheus.Desc
 }
 
 // Describe implements [prometheus.Collector].
 func (b *backlog) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{b.up, b.sampled, b.queued, b.postponed, b.claimed, b.zombies, b.age, b.permits, b.held, b.asked} {
+	for _, desc := range []*prometheus.Desc{b.up, b.sampled, b.queued, b.limited, b.postponed, b.claimed, b.zombies, b.age, b.permits, b.held, b.asked} {
 		out <- desc
 	}
 }
@@ -92,6 +93,7 @@ func (b *backlog) Collect(out chan<- prometheus.Metric) {
 	}
 	tell(b.up, 1)
 	tell(b.sampled, float64(figures.At.UnixMilli())/1000)
+	tell(b.limited, float64(figures.Value.Limited))
 	tell(b.postponed, float64(figures.Value.Postponed))
 	tell(b.claimed, float64(figures.Value.Running))
 	tell(b.zombies, float64(figures.Value.Zombies))

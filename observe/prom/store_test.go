@@ -44,6 +44,9 @@ func TestWhatWaitsInAStoreIsPassedOn(t *testing.T) {
 # HELP stint_jobs_claimed Jobs in the hands of engines that live, begun or not.
 # TYPE stint_jobs_claimed gauge
 stint_jobs_claimed 0
+# HELP stint_jobs_limited Jobs that are queued and that a limit lets not start.
+# TYPE stint_jobs_limited gauge
+stint_jobs_limited 0
 # HELP stint_jobs_postponed Jobs that are not due yet, or wait for a decision about a retry.
 # TYPE stint_jobs_postponed gauge
 stint_jobs_postponed 1
@@ -61,7 +64,7 @@ stint_oldest_job_age_seconds{queue="reports"} 60
 # HELP stint_store_up Whether the store answered when it was last looked at.
 # TYPE stint_store_up gauge
 stint_store_up 1
-`, "stint_jobs_queued", "stint_jobs_postponed", "stint_jobs_claimed", "stint_jobs_zombies", "stint_oldest_job_age_seconds", "stint_store_up")
+`, "stint_jobs_queued", "stint_jobs_limited", "stint_jobs_postponed", "stint_jobs_claimed", "stint_jobs_zombies", "stint_oldest_job_age_seconds", "stint_store_up")
 		if problems, err := testutil.CollectAndLint(c); err != nil || len(problems) > 0 {
 			t.Errorf("%v, %v", problems, err)
 		}

@@ -29,7 +29,7 @@ $$;
 -- too large, or looked up once for each job.
 create view stint.unclaimed as
 select coalesce(e.job, e.pos) as job, coalesce(e.body, e.pos) as contents, e.queue, e.kind, e.priority,
-       coalesce(e.due, e.created) as due
+       coalesce(e.due, e.created) as due, e.limits
 from stint.lanes() f
 cross join lateral (
   select l.* from stint.entries l where l.lane = f.lane and (l.xid, l.pos) > (f.xid, f.pos)
@@ -39,7 +39,7 @@ cross join lateral (
 ) e
 where (coalesce(e.job, e.pos) in (select unnest(array(select k.job from stint.cancellations k)))) is not true
 union all
-select w.job, w.body, w.queue, w.kind, w.priority, w.due
+select w.job, w.body, w.queue, w.kind, w.priority, w.due, w.limits
 from stint.waiting w
 where (w.job in (select unnest(array(select k.job from stint.cancellations k)))) is not true;
 
