@@ -57,9 +57,10 @@ func TestAnEngineAsksForNoMorePermitsThanItHasSlots(t *testing.T) {
 func TestLessUrgentLanesHaveTheRoomThatALimitLeavesFreeAndNoOther(t *testing.T) {
 	bound := stint.LimitRule{AtOnce: 10}
 	for name, c := range map[string]struct {
-		urgent gate
-		waits  int // tasks of it that were claimed and wait
-		want   int // lanes that are claimed from
+		urgent  gate
+		waits   int  // tasks of it that were claimed and wait
+		avoided bool // it is left to other engines for a while
+		want    int  // lanes that are claimed from
 	}{
 		"permits that grow":                     {urgent: gate{held: 1, left: 9, rule: bound}, want: 1},
 		"a permit for each slot":                {urgent: gate{held: 4, rule: bound}, want: 1},
@@ -68,6 +69,7 @@ func TestLessUrgentLanesHaveTheRoomThatALimitLeavesFreeAndNoOther(t *testing.T) 
 		"a limit that binds":                    {urgent: gate{held: 3, rule: bound}, want: 2},
 		"a rate":                                {urgent: gate{held: 4, starts: map[int]*starts{1: {at: make([]time.Time, 3)}}, rule: stint.LimitRule{Starts: 9, Per: time.Second}}, want: 2},
 		"an order":                              {urgent: gate{held: 4, rule: stint.LimitRule{AtOnce: 1, InOrder: true}}, want: 2},
+		"a lane that is left to others":         {urgent: gate{held: 4, rule: bound}, avoided: true, want: 2},
 		"a pause":                               {urgent: gate{held: 4, rule: bound, paused: time.Now().Add(time.Hour)}, want: 1},
 	} {
 		s := &session{pools: newPools(Config{Slots: 4}, nil, make([]slot, 4))}
@@ -78,6 +80,9 @@ func TestLessUrgentLanesHaveTheRoomThatALimitLeavesFreeAndNoOther(t *testing.T) 
 		c.urgent.name, c.urgent.slots, c.urgent.pools = "urgent", 4, s.pools.all
 		p.gates["urgent"] = &c.urgent
 		p.ofLocked(&urgent).waiting = make([]*task, c.waits)
+		if c.avoided {
+			s.pools.rest.avoided.Store(&avoidedLanes{lanes: map[store.LaneID]bool{urgent.ID: true}, until: time.Now().Add(time.Minute)})
+		}
 		if open, blocked := p.sift([]target{urgent, later}); len(open) != c.want || len(open)+len(blocked) != 2 {
 			t.Errorf("%s: of the 2 lanes %d are claimed from, and %d wait, want %d", name, len(open), len(blocked), c.want)
 		}

@@ -109,7 +109,7 @@ func (p *permits) sift(list []target) (open, blocked []target) {
 	defer p.mu.Unlock()
 	list = p.weighLocked(list)
 	open = make([]target, 0, len(list))
-	urgent := map[*pool]int{} // the priority of a lane that has use for all slots
+	urgent, now := map[*pool]int{}, time.Now() // the priority of a lane that has use for all slots
 	for i := range list {
 		t := &list[i]
 		if len(open) == maxLanes {
@@ -123,7 +123,7 @@ func (p *permits) sift(list []target) (open, blocked []target) {
 		}
 		if t.Limits != "" {
 			set := p.ofLocked(t)
-			if t.most = set.plan(t); t.most+len(set.waiting) > 0 && set.unbound() {
+			if t.most = set.plan(t); t.most+len(set.waiting) > 0 && set.unbound() && !p.s.pools.avoids(t.ID, now) {
 				urgent[pool] = t.Priority
 			}
 		}
