@@ -3,7 +3,6 @@
 package chaos_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -194,35 +193,28 @@ func TestAWorkerThatWakesUpWithoutItsSessionBeginsNothing(t *testing.T) {
 	w := newWorld(t, pgtest.New(t))
 	frozen := w.Start(chaos.Worker{Name: "frozen", DB: w.url, Slots: 4, TimeToLive: pace.Of(2 * time.Second), MaxOutage: pace.Of(10 * time.Second)})
 	w.Await("frozen", event.EventJoined, 1, time.Minute)
-	for round := range 2 {
-		w.enqueue("before", 200*round, 200, func(int) chaos.Args { return chaos.Args{Work: 30} })
-		w.until("it works", `select exists (select from stint.beats where cardinality(running) = 4)`)
-		lives := w.joins("frozen")
-		frozen.Freeze()
-		if n := w.number(`select count(*) filter (where pg_terminate_backend(pid)) from pg_stat_activity where application_name = 'stint engine' and datname = current_database()`); n != 1 {
-			t.Fatalf("%d sessions of engines were ended, want 1", n)
-		}
-		other := w.Start(chaos.Worker{Name: fmt.Sprint("other-", round), DB: w.url, Slots: 4, TimeToLive: patient})
-		w.until("it is buried", `select count(*) = 1 from stint.engines`)
-		w.Drain(t.Context(), w.store, time.Minute)
-		woken := check.Now()
-		frozen.Thaw()
-		w.Await("frozen", event.EventJoined, lives+1, slack)
-		history, err := check.Read(w.Dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range history.Runs {
-			if history.Processes[r.Process].Name == "frozen" && r.Start >= woken {
-				t.Errorf("it began job %d %v after it woke up, which had run elsewhere", r.Job, r.Start.Sub(woken))
-			}
-		}
-		if err := other.Stop(); err != nil {
-			t.Error(err)
+	w.enqueue("before", 0, 200, func(int) chaos.Args { return chaos.Args{Work: 30} })
+	w.until("it works", `select exists (select from stint.executions)`)
+	lives := w.joins("frozen")
+	frozen.Freeze()
+	if n := w.number(`select count(*) filter (where pg_terminate_backend(pid)) from pg_stat_activity where application_name = 'stint engine' and datname = current_database()`); n != 1 {
+		t.Fatalf("%d sessions of engines were ended, want 1", n)
+	}
+	other := w.Start(chaos.Worker{Name: "other", DB: w.url, Slots: 4, TimeToLive: patient})
+	w.until("it is buried", `select count(*) = 1 from stint.engines`)
+	w.Drain(t.Context(), w.store, time.Minute)
+	woken := check.Now()
+	frozen.Thaw()
+	w.Await("frozen", event.EventJoined, lives+1, slack)
+	for _, r := range w.history().Runs {
+		if r.Start >= woken {
+			t.Errorf("it began job %d %v after it woke up, which had run elsewhere", r.Job, r.Start.Sub(woken))
 		}
 	}
-	if err := frozen.Stop(); err != nil {
-		t.Error(err)
+	for _, p := range []*chaos.Process{frozen, other} {
+		if err := p.Stop(); err != nil {
+			t.Errorf("%s: %v", p.Name, err)
+		}
 	}
 	w.Burials(t.Context(), w.ground)
 	t.Log(w.Judge(t.Context(), w.ground))
