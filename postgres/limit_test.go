@@ -61,7 +61,7 @@ func TestAGateThatAnEngineAskedForLongAgoIsForgotten(t *testing.T) {
 	s := newStore(t)
 	w := storetest.Join(t, s, "k").Info.Token
 	for since, want := range map[string]int{"2 minutes": 1, "10 seconds": 0} {
-		_, err := s.pool.Exec(t.Context(), `insert into stint.permits (gate, n, engine, next_cost, engines, held, asked, since)
+		_, err := s.pool.Exec(t.Context(), `insert into stint.permits (gate, n, engine, engines, held, asked, since)
 			values ($2::text, 1, $1, array[$1::bigint], '{0}', '{1}', array[clock_timestamp() - $2::text::interval])`, w, since)
 		must(t, err)
 		if n, err := s.TidyPermits(t.Context()); n != want || err != nil {

@@ -30,7 +30,7 @@ create table stint.permits (
   engine     bigint   not null, -- the token of the engine that wrote it
   made       timestamptz not null default clock_timestamp(), -- when
   next_start timestamptz, -- the theoretical arrival time of the next start; null if none was given out
-  next_cost  integer not null, -- how many starts the dearest counts as that was asked for since the rate was at rest, 0 for 1
+  next_cost  integer not null default 0, -- how many starts the dearest counts as that was asked for since the rate was at rest, 0 for 1
   engines    bigint[] not null, -- those that hold permits or ask for some, in the order in which they asked
   held       integer[] not null, -- how many permits each of them holds,
   asked      integer[] not null, -- how many more it asks for,

@@ -345,7 +345,7 @@ create table stint_permits (
   gate       text primary key check (gate <> ''), -- its name: smtp, tenant=acme
   n          integer not null check (n >= 1), -- counts its states
   next_start integer,           -- when the rule's rate lets the next job start, if no burst is left; null while no job started under one
-  next_cost  integer not null,  -- how many starts the dearest counts as that was asked for since the rate was at rest, 0 for 1
+  next_cost  integer not null default 0, -- how many starts the dearest counts as that was asked for since the rate was at rest, 0 for 1
   used       text not null check (json_valid(used) and json_type(used) = 'array') -- by which engines, in the order in which they asked: engine, how many it holds, how many more it asked for, and since when
 ) strict, without rowid;
 
