@@ -194,7 +194,7 @@ func (b *bench) made(n int64) time.Time {
 // put writes a state of the gate by hand, with one permit that the engine holds, as the one that follows the one made
 // at a time.
 func (b *bench) put(q querier, w *storetest.Worker, n int64, made time.Time) (written []string, err error) {
-	err = q.QueryRow(b.Context(), `select stint.put_permits($1, '{x}', array[$2::bigint], array[$3::timestamptz], array[null::timestamptz], '{1}', array[$1::bigint],
+	err = q.QueryRow(b.Context(), `select stint.put_permits($1, '{x}', array[$2::bigint], array[$3::timestamptz], array[null::timestamptz], '{0}', '{1}', array[$1::bigint],
 		'{1}', '{0}', array[null::timestamptz], '{}', '{}')`, w.Info.Token, n, nilTime(made)).Scan(&written)
 	return written, translate(err)
 }
