@@ -44,7 +44,7 @@ type gate struct {
 	waiting int        // tasks that wait for a permit of it, or of another gate
 	fair    int
 	rule    stint.LimitRule
-	starts  map[int]*starts // by what they cost
+	starts  []*starts // of each cost
 
 	paused   time.Time // no task starts before
 	trial    bool      // after that one starts alone, until it has completed
@@ -71,19 +71,21 @@ type gate struct {
 // starts are those of one cost that were bought under a rule's rate, by this process's clock, and the tasks
 // that wait for some.
 type starts struct {
+	cost    int
 	at      []time.Time
 	waiting int
 }
 
 // startsOf returns those of a cost.
 func (g *gate) startsOf(cost int) *starts {
-	if g.starts == nil {
-		g.starts = map[int]*starts{}
+	for _, s := range g.starts {
+		if s.cost == cost {
+			return s
+		}
 	}
-	if g.starts[cost] == nil {
-		g.starts[cost] = &starts{}
-	}
-	return g.starts[cost]
+	s := &starts{cost: cost}
+	g.starts = append(g.starts, s)
+	return s
 }
 
 // head is where the work of a lane begins, and since when it does.

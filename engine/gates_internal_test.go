@@ -67,7 +67,7 @@ func TestLessUrgentLanesHaveTheRoomThatALimitLeavesFreeAndNoOther(t *testing.T) 
 		"and as many tasks as may wait for one": {urgent: gate{held: 4, used: 4, waiting: 5, rule: bound}, waits: 5, want: 0},
 		"no permits yet":                        {urgent: gate{}, want: 1},
 		"a limit that binds":                    {urgent: gate{held: 3, rule: bound}, want: 2},
-		"a rate":                                {urgent: gate{held: 4, starts: map[int]*starts{1: {at: make([]time.Time, 3)}}, rule: stint.LimitRule{Starts: 9, Per: time.Second}}, want: 2},
+		"a rate":                                {urgent: gate{held: 4, starts: []*starts{{cost: 1, at: make([]time.Time, 3)}}, rule: stint.LimitRule{Starts: 9, Per: time.Second}}, want: 2},
 		"an order":                              {urgent: gate{held: 4, rule: stint.LimitRule{AtOnce: 1, InOrder: true}}, want: 2},
 		"a lane that is left to others":         {urgent: gate{held: 4, rule: bound}, avoided: true, want: 2},
 		"a pause":                               {urgent: gate{held: 4, rule: bound, paused: time.Now().Add(time.Hour)}, want: 1},
@@ -164,7 +164,7 @@ func TestATaskWhosePermitIsWithdrawnDoesNotStart(t *testing.T) {
 func TestATaskStartsSoonAfterTheStartsThatItGot(t *testing.T) {
 	now := time.Now()
 	rate := func(ago time.Duration) *gate {
-		return &gate{held: 1, rule: stint.LimitRule{Starts: 1, Per: time.Second}, starts: map[int]*starts{1: {at: []time.Time{now.Add(-ago)}}}}
+		return &gate{held: 1, rule: stint.LimitRule{Starts: 1, Per: time.Second}, starts: []*starts{{cost: 1, at: []time.Time{now.Add(-ago)}}}}
 	}
 	p, pool := &permits{}, newPool(make([]slot, 1), 0, 0)
 	set := setOf(rate(time.Millisecond), rate(5*time.Millisecond), &gate{held: 1})

@@ -77,7 +77,7 @@ func (l *lanes) targets(heads []store.LaneHead, turn int) []target {
 
 // queueGate adds the gate of a queue to the limits of jobs.
 func queueGate(queue, limits string) string {
-	gate := stint.QueueLimit + "=" + queue
+	gate := store.QueueGate(queue)
 	if limits == "" {
 		return gate
 	}

@@ -45,16 +45,13 @@ const limitedSQL = `
 	  and u.due <= (select coalesce($4, clock_timestamp()))
 	group by 1, 2 order by 3 desc limit $5`
 
-// mostGroups bounds for how many groups of jobs it is looked at whether a limit lets them start.
-const mostGroups = 10_000
-
 // limited counts the jobs that are due and that a limit lets not start.
 func (s *Store) limited(ctx context.Context, f report.AnalyticsFilter) (int64, error) {
-	groups, err := collect(ctx, s.pool, "group what is due by its limits", s.sql.in(limitedSQL), append(analyticsArgs(f)[:4], mostGroups), pgx.RowToStructByPos[store.JobsUnder])
+	groups, err := collect(ctx, s.pool, "group what is due by its limits", s.sql.in(limitedSQL), append(analyticsArgs(f)[:4], store.MostUnder), pgx.RowToStructByPos[store.JobsUnder])
 	if err != nil || len(groups) == 0 {
 		return 0, err
 	}
-	now, states, _, _, err := s.gates(ctx, s.pool, 0, store.GatesOf(groups))
+	now, states, _, _, err := s.gates(ctx, s.pool, 0, store.GatesUnder(groups))
 	return store.Limited(now, groups, states), err
 }
 

@@ -82,14 +82,11 @@ func (s *Store) Analyze(ctx context.Context, f report.AnalyticsFilter) (report.A
 	})
 }
 
-// mostGroups bounds for how many groups of jobs it is looked at whether a limit lets them start.
-const mostGroups = 10_000
-
 // limited counts the jobs that are due at a time and that a limit lets not start now.
 func (c *conn) limited(at time.Time, fits []any) (int64, error) {
 	groups, err := allRows(c, func(q *stmt) store.JobsUnder {
 		return store.JobsUnder{Queue: q.name(0), Limits: q.name(1), Jobs: q.ColumnInt64(2)}
-	}, limitedSQL, append(slices.Clone(fits), micro(at), mostGroups)...)
+	}, limitedSQL, append(slices.Clone(fits), micro(at), store.MostUnder)...)
 	if err != nil || len(groups) == 0 {
 		return 0, err
 	}
@@ -98,7 +95,7 @@ func (c *conn) limited(at time.Time, fits []any) (int64, error) {
 		return 0, err
 	}
 	var states []store.GateState
-	for _, gate := range store.GatesOf(groups) {
+	for _, gate := range store.GatesUnder(groups) {
 		state, err := c.gate(gate, roster)
 		if err != nil {
 			return 0, err

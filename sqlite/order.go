@@ -42,8 +42,7 @@ func (r *recorder) order(x *store.Completion) error {
 	if x.Limits == "" || x.Final && x.Outcome.State() != stint.Failed {
 		return nil
 	}
-	for line := range strings.SplitSeq(x.Limits, "\n") {
-		_, gate := stint.LimitCost(line)
+	for _, gate := range store.GatesIn(x.Limits) {
 		rule, err := r.rule(gate)
 		if err != nil {
 			return err

@@ -2,10 +2,7 @@ package store
 
 import (
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/stint-go/stint"
 )
 
 // Full reports whether a gate lets no other job start now that has not begun before.
@@ -20,20 +17,15 @@ type JobsUnder struct {
 	Jobs          int64
 }
 
-// gates are those of the jobs.
-func (u JobsUnder) gates() []string {
-	all := []string{stint.QueueLimit + "=" + u.Queue}
-	if u.Limits != "" {
-		for line := range strings.SplitSeq(u.Limits, "\n") {
-			_, gate := stint.LimitCost(line)
-			all = append(all, gate)
-		}
-	}
-	return all
-}
+// MostUnder is of how many queues and limits a store counts jobs at most, those with the most jobs first, to
+// tell which wait for limits.
+const MostUnder = 10_000
 
-// GatesOf returns the gates of jobs, sorted, each once.
-func GatesOf(all []JobsUnder) (gates []string) {
+// gates are those of the jobs.
+func (u JobsUnder) gates() []string { return append(GatesIn(u.Limits), QueueGate(u.Queue)) }
+
+// GatesUnder returns the gates of jobs, sorted, each once.
+func GatesUnder(all []JobsUnder) (gates []string) {
 	for _, u := range all {
 		gates = append(gates, u.gates()...)
 	}

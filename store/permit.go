@@ -82,6 +82,21 @@ func LimitOf(gate string) string {
 	return name
 }
 
+// QueueGate returns the gate under which all jobs of a queue count.
+func QueueGate(queue string) string { return stint.QueueLimit + "=" + queue }
+
+// GatesIn returns the gates of limits as lanes and entries keep them, without what the jobs cost.
+func GatesIn(limits string) (gates []string) {
+	if limits == "" {
+		return nil
+	}
+	for line := range strings.SplitSeq(limits, "\n") {
+		_, gate := stint.LimitCost(line)
+		gates = append(gates, gate)
+	}
+	return gates
+}
+
 // Gates returns the gates of a request in the order of their names, each once.
 func (r PermitRequest) Gates() []string {
 	var all []string

@@ -99,7 +99,7 @@ func (m *model) heads(known store.LaneHints, of func(*row) bool) []store.LaneHea
 			_, paused := m.paused[m.exactly(e.Queue)]
 			paused = paused && (r.lane == store.LaneOf(e.Queue, 0, store.PartNormal, "").ID || !m.is("pauses the usual lane only"))
 			sight := store.LaneHead{Lane: r.lane, Queue: e.Queue, Priority: e.Priority, Kind: e.Kind, Limits: e.Limits, First: e.Pos, Paused: paused}
-			for _, gate := range []string{stint.QueueLimit, stint.QueueLimit + "=" + e.Queue} {
+			for _, gate := range []string{stint.QueueLimit, store.QueueGate(e.Queue)} {
 				_, withheld := m.withheld[gate]
 				sight.Limited = sight.Limited || (m.limits[gate].Set+m.limits[gate].Declared != "" || withheld) && !m.is("does not see the limits of queues")
 			}

@@ -203,7 +203,7 @@ func (m *model) Analyze(_ context.Context, f report.AnalyticsFilter) (report.Ana
 			}
 		}
 	}
-	for _, gate := range store.GatesOf(under) {
+	for _, gate := range store.GatesUnder(under) {
 		states = append(states, m.gate(gate))
 	}
 	if a.Limited = store.Limited(time.Now(), under, states); m.is("takes the limited for free") {

@@ -14,8 +14,7 @@ func (d *database) order(x store.Completion) {
 	if x.Limits == "" || x.Final && x.Outcome.State() != stint.Failed {
 		return
 	}
-	for line := range strings.SplitSeq(x.Limits, "\n") {
-		_, gate := stint.LimitCost(line)
+	for _, gate := range store.GatesIn(x.Limits) {
 		rule, _ := stint.ParseLimitRule(d.rule(store.LimitOf(gate)))
 		if !rule.Halt && (!rule.InOrder || x.Final) && !d.is("keeps an order that nobody wants") {
 			continue

@@ -23,7 +23,7 @@ func GatesOf(ctx context.Context, st Store, j *stint.JobInfo) (gates []store.Gat
 	if j.State != stint.Available {
 		return nil, nil
 	}
-	for _, limit := range append(slices.Clip(j.Limits), stint.QueueLimit+"="+j.Queue) {
+	for _, limit := range append(slices.Clip(j.Limits), store.QueueGate(j.Queue)) {
 		_, gate := stint.LimitCost(limit)
 		found, err := st.Gates(ctx, gate, 100) // with those of keys that begin so
 		if err != nil {

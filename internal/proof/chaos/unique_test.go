@@ -90,11 +90,12 @@ func TestOfAUniqueKeyThereAreNeverTwoUnfinishedJobsWhoeverIsKilled(t *testing.T)
 	go func() {
 		defer close(looked)
 		for !closed(over) {
-			n := w.number(`
+			var n int
+			err := w.pool.QueryRow(t.Context(), `
 				select count(*) from (
-				  select from stint.jobs where state not in ('completed', 'failed', 'cancelled') group by args ->> 'key' having count(*) > 1) k`)
-			if looks++; n > 0 {
-				t.Errorf("%d keys have two jobs that have not ended", n)
+				  select from stint.jobs where state not in ('completed', 'failed', 'cancelled') group by args ->> 'key' having count(*) > 1) k`).Scan(&n)
+			if looks++; n > 0 || err != nil {
+				t.Errorf("%d keys have two jobs that have not ended, %v", n, err)
 				return
 			}
 			time.Sleep(100 * time.Millisecond)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -391,8 +390,7 @@ func conclude(ctx context.Context, tx *sql.Tx, l left, e *store.Entry, x store.C
 	n := x.Next
 	_, err = tx.ExecContext(ctx, nextSQL, int64(store.LimitedLane(n.Queue, n.Priority, n.Part, n.Kind, e.Limits).ID), now,
 		n.Attempt, n.Priority, n.Losses, n.Suspect, n.Queue, n.Kind, int64(e.Pos))
-	for line := range strings.SplitSeq(e.Limits, "\n") {
-		_, gate := stint.LimitCost(line)
+	for _, gate := range store.GatesIn(e.Limits) {
 		if err == nil && limitRules[store.LimitOf(gate)].InOrder {
 			_, err = tx.ExecContext(ctx, againSQL, gate, int64(e.ID))
 		}
