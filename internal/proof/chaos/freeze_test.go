@@ -193,8 +193,8 @@ func TestAWorkerThatWakesUpWithoutItsSessionBeginsNothing(t *testing.T) {
 	w := newWorld(t, pgtest.New(t))
 	frozen := w.Start(chaos.Worker{Name: "frozen", DB: w.url, Slots: 4, TimeToLive: pace.Of(2 * time.Second), MaxOutage: pace.Of(10 * time.Second)})
 	w.Await("frozen", event.EventJoined, 1, time.Minute)
-	w.enqueue("before", 0, 200, func(int) chaos.Args { return chaos.Args{Work: 30} })
-	w.until("it works", `select exists (select from stint.executions)`)
+	w.enqueue("before", 0, 1000, func(int) chaos.Args { return chaos.Args{Work: 10} })
+	w.until("it works, and claims ahead", `select count(*) > 200 from stint.executions`)
 	lives := w.joins("frozen")
 	frozen.Freeze()
 	if n := w.number(`select count(*) filter (where pg_terminate_backend(pid)) from pg_stat_activity where application_name = 'stint engine' and datname = current_database()`); n != 1 {
