@@ -168,13 +168,13 @@ func (s *session) returnReady(t *task, ended chan<- *task) int {
 	for _, t := range tasks {
 		s.sendOutcome(s.returnUnstarted(t), ended)
 	}
-	s.batchEnded(b)
+	s.batchEnded(b, 0)
 	return len(tasks)
 }
 
 // batchEnded notes that a batch no longer takes room.
-func (s *session) batchEnded(b *batch) {
-	if b.pool.taskEnded() {
+func (s *session) batchEnded(b *batch, ran time.Duration) {
+	if b.pool.taskEnded(ran) {
 		s.capacity.notify()
 	}
 }
@@ -188,12 +188,14 @@ func (s *session) runBatch(b *batch, one *slot, ended chan<- *task) {
 		b.slots = append(b.slots, &own[i])
 	}
 	one.batch.Store(b)
+	began := time.Now()
 	hooked := s.performBatch(b, tasks, func(t *task) { s.sendOutcome(t, ended) })
 	one.batch.Store(nil)
+	ran := time.Since(began)
 	if !hooked {
 		s.awaitHookRoom()
 	}
-	s.batchEnded(b)
+	s.batchEnded(b, ran)
 }
 
 // performBatch runs those of a batch's tasks that may start, and passes on each task as it ends. It

@@ -136,11 +136,12 @@ func (s *session) pastStartBy(e *store.Entry) bool {
 func (s *session) sendOutcome(t *task, ended chan<- *task) {
 	p := t.pool
 	s.permits.ended(t)
+	single, ran := t.batch == nil, t.ran()
 	if t.entry.Suspect >= suspectAlone && p.aloneTask.CompareAndSwap(t, nil) {
 		<-s.aloneTurn
 	}
 	ended <- t
-	if t.batch == nil && p.taskEnded() {
+	if single && p.taskEnded(ran) {
 		s.capacity.notify()
 	}
 }

@@ -36,6 +36,14 @@ type task struct {
 	txRecord *store.Completion
 }
 
+// ran returns for how long the handler ran: 0 if it did not, or if nothing may be recorded of it.
+func (t *task) ran() time.Duration {
+	if t.done.Started.IsZero() || t.done.Ended.IsZero() {
+		return 0
+	}
+	return t.done.Ended.Sub(t.done.Started)
+}
+
 // kindRunner is what an engine needs to perform a kind.
 type kindRunner struct {
 	handler stint.Handler

@@ -76,7 +76,7 @@ func newPool(slots []slot, ahead, gathered int) *pool {
 	return &pool{
 		gathering: g,
 		ready:     make(chan *task, room), alone: make(chan *task, room), foreign: make(chan *task, room),
-		slots: slots, atOnce: len(slots) * max(1, gathered), maxAhead: ahead, pace: newPace(time.Now()),
+		slots: slots, atOnce: len(slots) * max(1, gathered), maxAhead: ahead, pace: newPace(len(slots), time.Now()),
 	}
 }
 
@@ -191,10 +191,10 @@ func (p *pool) place(t *task) {
 	}
 }
 
-// taskEnded notes that a task no longer takes room, and reports whether the claim stage may be
-// waiting for that: to wake it for every task would cost too much.
-func (p *pool) taskEnded() bool {
-	p.pace.add(1)
+// taskEnded notes that a task, or a batch, that ran for so long no longer takes room, and reports
+// whether the claim stage may be waiting for that: to wake it for every task would cost too much.
+func (p *pool) taskEnded(ran time.Duration) bool {
+	p.pace.add(ran)
 	return p.load(p.busy.Add(-1)) <= p.wakeAt.Load()
 }
 
@@ -216,12 +216,16 @@ func (l *avoidedLanes) has(lane store.LaneID, now time.Time) bool {
 // server about as much for one entry as for many. Then it is worth it to claim a worthwhile number
 // of entries, as long as these are done soon, and no sooner again than a multiple of what a claim
 // takes: many engines that claim little and often would wait for each other at the lane's lock.
+// What is claimed ahead overtakes what is more urgent and comes later, so it is never more than the
+// slots get through in longestAhead by how long jobs run: where many jobs end at once, the pace of
+// that moment says more.
 const (
 	prefetchTime   = 25 * time.Millisecond
 	worthwhile     = 128
 	worthwhileTime = 100 * time.Millisecond
 	claimShare     = 20
-	longestAhead   = 250 * time.Millisecond
+	longestClaim   = 250 * time.Millisecond
+	longestAhead   = 150 * time.Millisecond
 )
 
 // maxPrefetch bounds the memory for it.
@@ -230,32 +234,44 @@ const maxPrefetch = 5000
 // leastPrefetch is the share of that bound that each pool has at least.
 const leastPrefetch = 100
 
-// pace measures how fast jobs end.
+// pace measures how fast jobs end, and how long they run.
 type pace struct {
+	slots int
 	ended atomic.Int64 // since then
+	ran   atomic.Int64 // how many nanoseconds those ran altogether
 	mu    sync.Mutex   // guards the rest
 	since time.Time
 	rate  float64 // jobs per second, smoothed
+	count float64 // how many jobs ended lately: the older, the less they count
+	spent float64 // how many seconds those ran altogether
 	full  bool    // the last claim brought all that it asked for
 	took  float64 // how many seconds such claims take, smoothed
 }
 
-func newPace(now time.Time) *pace { return &pace{since: now} }
+func newPace(slots int, now time.Time) *pace { return &pace{slots: slots, since: now} }
 
-func (p *pace) add(n int) { p.ended.Add(int64(n)) }
+func (p *pace) add(ran time.Duration) {
+	p.ran.Add(int64(ran))
+	p.ended.Add(1)
+}
 
 // prefetch returns how many jobs to hold beyond the slots: none when jobs are slow.
 func (p *pace) prefetch(now time.Time) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if elapsed := now.Sub(p.since); elapsed >= 5*time.Millisecond {
-		rate := float64(p.ended.Swap(0)) / elapsed.Seconds()
-		p.rate += (rate - p.rate) / 2
+		ended := float64(p.ended.Swap(0))
+		p.rate += (ended/elapsed.Seconds() - p.rate) / 2
+		p.count = p.count/2 + ended
+		p.spent = p.spent/2 + time.Duration(p.ran.Swap(0)).Seconds()
 		p.since = now
 	}
 	ahead := p.rate * prefetchTime.Seconds()
 	if p.full {
-		ahead = max(ahead, min(worthwhile, p.rate*worthwhileTime.Seconds()), p.rate*min(claimShare*p.took, longestAhead.Seconds()))
+		ahead = max(ahead, min(worthwhile, p.rate*worthwhileTime.Seconds()), p.rate*min(claimShare*p.took, longestClaim.Seconds()))
+	}
+	if p.spent > 0 {
+		ahead = min(ahead, float64(p.slots)*longestAhead.Seconds()*p.count/p.spent)
 	}
 	return min(maxPrefetch, int(ahead))
 }

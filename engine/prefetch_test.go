@@ -15,6 +15,7 @@ import (
 // inHand counts the entries that an engine has claimed and that have not ended.
 type inHand struct {
 	*sqlite.Store
+	takes     time.Duration // a claim
 	mu        sync.Mutex
 	now, most int
 }
@@ -27,6 +28,7 @@ func (h *inHand) add(n int) {
 }
 
 func (h *inHand) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
+	time.Sleep(h.takes)
 	c, err := h.Store.Claim(ctx, req)
 	h.add(len(c.Positions))
 	return c, err
@@ -34,24 +36,28 @@ func (h *inHand) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim
 
 // However many jobs wait, an engine holds no more of them than its slots and
 // what these get through in 25 milliseconds, or as many as are worth a claim in
-// 100, as far as it can tell from few.
+// 100, as far as it can tell from few; where claims take long, what they get through in 150,
+// although they all end at once.
 func TestAnEngineHoldsNoMoreThanItsSlotsAndABoundedPrefetch(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		slots       int
 		takes       time.Duration
+		claim       time.Duration // takes
 		n           int
 		least, most int // at once in the engine's hands
 	}{
-		{1, time.Second, 50, 1, 1},
-		{10, 100 * ms, 500, 10, 10 + 4*10},
-		{10, 5 * ms, 5000, 20, 10 + 4*128},
-		{50, 2 * ms, 10_000, 100, 50 + 4*625},
+		{1, time.Second, 0, 50, 1, 1},
+		{10, 100 * ms, 0, 500, 10, 10 + 4*10},
+		{10, 5 * ms, 0, 5000, 20, 10 + 4*128},
+		{50, 2 * ms, 0, 10_000, 100, 50 + 4*625},
+		{40, 20 * ms, 15 * ms, 10_000, 200, 40 + 300},
+		{40, 100 * ms, 5 * ms, 2000, 60, 40 + 60},
 	} {
 		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 			fill(t, s, "work", c.n, stint.DefaultQueue)
 			mux := stint.NewMux()
-			h := &inHand{Store: s}
+			h := &inHand{Store: s, takes: c.claim}
 			handle(mux, "work", func(context.Context, *stint.Job) error { time.Sleep(c.takes); h.add(-1); return nil })
 			stop := start(t, h, mux, engine.Config{Slots: c.slots})
 			time.Sleep(2*time.Duration(c.n/c.slots)*c.takes + time.Second)
@@ -62,7 +68,7 @@ func TestAnEngineHoldsNoMoreThanItsSlotsAndABoundedPrefetch(t *testing.T) {
 				t.Error(err)
 			}
 			if h.most < c.least || h.most > c.most {
-				t.Errorf("%d slots, jobs of %v: it held %d entries at once, want %d to %d", c.slots, c.takes, h.most, c.least, c.most)
+				t.Errorf("%d slots, jobs of %v, claims of %v: it held %d entries at once, want %d to %d", c.slots, c.takes, c.claim, h.most, c.least, c.most)
 			}
 		})
 	}
