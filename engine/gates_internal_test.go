@@ -175,3 +175,67 @@ func TestATaskStartsSoonAfterTheStartsThatItGot(t *testing.T) {
 		t.Errorf("admitted: %v, it is to start by %v, want %v", one.permitted, one.startBy, want)
 	}
 }
+
+func TestATaskStartsOnlyIfEachOfItsGatesLetsIt(t *testing.T) {
+	now := time.Now()
+	order := stint.LimitRule{AtOnce: 1, InOrder: true}
+	for name, c := range map[string]struct {
+		gate  gate
+		again bool // the task was claimed before
+		want  bool
+	}{
+		"a free permit":                         {gate: gate{held: 2, used: 1, fair: 2}, want: true},
+		"no free permit":                        {gate: gate{held: 1, used: 1, fair: 1}},
+		"one that others wait for":              {gate: gate{held: 2, used: 1, fair: 1, asked: 1}, want: true},
+		"one that the rule has no more":         {gate: gate{held: 2, used: 1, fair: 1, over: 1}},
+		"a pause":                               {gate: gate{held: 1, fair: 1, paused: now.Add(time.Minute)}},
+		"an order":                              {gate: gate{held: 1, fair: 1, rule: order}, want: true},
+		"an order that another job holds up":    {gate: gate{held: 1, fair: 1, rule: order, blocked: true}},
+		"an order that holds up others than it": {gate: gate{held: 1, fair: 1, rule: order, blocked: true}, again: true, want: true},
+	} {
+		set := setOf(&c.gate, &gate{held: 1, fair: 1})
+		set.waiting = []*task{{again: c.again}}
+		if got := set.startable(now, &permits{}); got != c.want {
+			t.Errorf("%s: it may start: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestKeysShareTheRoomOfAClaimByTheirWeights(t *testing.T) {
+	s := &session{pools: newPools(Config{Slots: 4}, nil, make([]slot, 4))}
+	p := &permits{s: s, gates: map[string]*gate{}, sets: map[string]*gateSet{}, news: newWakeup()}
+	var list []target
+	for _, key := range []string{"tenant=a", "tenant=b"} {
+		t := target{Lane: store.LimitedLane("default", 0, store.PartNormal, "", key)}
+		p.ofLocked(&t).gates[0].held = 1000
+		list = append(list, t)
+	}
+	for weight, want := range map[int]int{0: 2, 3: 6} {
+		p.gates["tenant=b"].rule.Weight = weight
+		open, _ := p.sift(list)
+		p.planned(list)
+		if len(open) != 2 || open[0].most != 2 || open[1].most != want {
+			t.Errorf("of a room for 4 two keys, the second of weight %d, are claimed from as %+v, want 2 and %d", weight, open, want)
+		}
+	}
+}
+
+func TestAGateThatNobodyUsesIsForgottenWithItsSets(t *testing.T) {
+	for name, c := range map[string]struct {
+		gate gate
+		want int // are left
+	}{
+		"long unused":    {gate: gate{}, want: 0},
+		"used lately":    {gate: gate{lastUsed: time.Now()}, want: 1},
+		"in use":         {gate: gate{used: 1}, want: 1},
+		"held":           {gate: gate{held: 1}, want: 1},
+		"of unknown use": {gate: gate{doubted: true}, want: 1},
+	} {
+		p := &permits{gates: map[string]*gate{"key=a": &c.gate}, sets: map[string]*gateSet{}, news: newWakeup()}
+		c.gate.name = "key=a"
+		set := p.setLocked("key=a")
+		if p.forgetLocked(&c.gate); len(p.gates) != c.want || len(p.sets) != c.want || set.dropped == (c.want == 1) {
+			t.Errorf("%s: %d gates and %d sets are left, want %d", name, len(p.gates), len(p.sets), c.want)
+		}
+	}
+}

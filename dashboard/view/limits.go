@@ -64,7 +64,7 @@ func GateInWords(g store.GateInfo, now time.Time) string {
 	case g.Full():
 		return fmt.Sprintf("%s: %s of %d in use, by %s", name, words.Count(g.Held), r.AtOnce, HoldersInWords(g))
 	case r.Starts > 0:
-		return fmt.Sprintf("%s, under which %d start in %s", name, r.Starts, retry.FormatDuration(r.Per))
+		return fmt.Sprintf("%s, which allows %s in %s", name, words.Counted(r.Starts, "start"), retry.FormatDuration(r.Per))
 	}
 	return ""
 }
