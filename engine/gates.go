@@ -27,9 +27,6 @@ const (
 
 	// rememberFailures is for how long failures of an unused gate count, under a rule that goes by them.
 	rememberFailures = time.Hour
-
-	// lateStart is how late a start may be. One that is later is bought again.
-	lateStart = 20 * time.Millisecond
 )
 
 // gate is what the session knows of one gate.
@@ -306,7 +303,7 @@ func (set *gateSet) startable(now time.Time, p *permits) bool {
 			continue
 		}
 		s := set.starts[i]
-		s.at = slices.DeleteFunc(s.at, func(start time.Time) bool { return now.Sub(start) > lateStart })
+		s.at = slices.DeleteFunc(s.at, func(start time.Time) bool { return now.Sub(start) > store.LateStart(g.rule) })
 		if len(s.at) == 0 {
 			return false
 		}

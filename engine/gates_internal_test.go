@@ -162,16 +162,19 @@ func TestATaskWhosePermitIsWithdrawnDoesNotStart(t *testing.T) {
 }
 
 func TestATaskStartsSoonAfterTheStartsThatItGot(t *testing.T) {
-	now := time.Now()
+	now, rule := time.Now(), stint.LimitRule{Starts: 1, Per: time.Second}
 	rate := func(ago time.Duration) *gate {
-		return &gate{held: 1, rule: stint.LimitRule{Starts: 1, Per: time.Second}, starts: []*starts{{cost: 1, at: []time.Time{now.Add(-ago)}}}}
+		return &gate{held: 1, rule: rule, starts: []*starts{{cost: 1, at: []time.Time{now.Add(-ago)}}}}
+	}
+	if was := rate(21 * time.Millisecond); setOf(was).startable(now, &permits{}) || len(was.starts[0].at) != 0 {
+		t.Error("a start that has passed is used")
 	}
 	p, pool := &permits{}, newPool(make([]slot, 1), 0, 0)
 	set := setOf(rate(time.Millisecond), rate(5*time.Millisecond), &gate{held: 1})
 	one := &task{entry: &store.Entry{}, runner: &kindRunner{}, pool: pool}
 	set.waiting = []*task{one}
 	p.admitLocked(set)
-	if want := now.Add(lateStart - 5*time.Millisecond); !one.permitted || !one.startBy.Equal(want) {
+	if want := now.Add(store.LateStart(rule) - 5*time.Millisecond); !one.permitted || !one.startBy.Equal(want) {
 		t.Errorf("admitted: %v, it is to start by %v, want %v", one.permitted, one.startBy, want)
 	}
 }
@@ -179,12 +182,15 @@ func TestATaskStartsSoonAfterTheStartsThatItGot(t *testing.T) {
 func TestATaskStartsOnlyIfEachOfItsGatesLetsIt(t *testing.T) {
 	now := time.Now()
 	order := stint.LimitRule{AtOnce: 1, InOrder: true}
+	bought := func() []*starts { return []*starts{{cost: 1, at: []time.Time{now.Add(-time.Second)}}} }
 	for name, c := range map[string]struct {
 		gate  gate
 		again bool // the task was claimed before
 		want  bool
 	}{
-		"a free permit":                         {gate: gate{held: 2, used: 1, fair: 2}, want: true},
+		"a free permit": {gate: gate{held: 2, used: 1, fair: 2}, want: true},
+		"a start a second ago, of one in an hour":  {gate: gate{held: 1, fair: 1, rule: stint.LimitRule{Starts: 1, Per: time.Hour}, starts: bought()}, want: true},
+		"a start a second ago, of one in a second": {gate: gate{held: 1, fair: 1, rule: stint.LimitRule{Starts: 1, Per: time.Second}, starts: bought()}},
 		"no free permit":                        {gate: gate{held: 1, used: 1, fair: 1}},
 		"one that others wait for":              {gate: gate{held: 2, used: 1, fair: 1, asked: 1}, want: true},
 		"one that the rule has no more":         {gate: gate{held: 2, used: 1, fair: 1, over: 1}},

@@ -273,7 +273,7 @@ func (p *permits) admitLocked(set *gateSet) {
 			g.notePeak(time.Now())
 			if g.rule.Starts > 0 {
 				s := set.starts[i]
-				if by := s.at[0].Add(lateStart); t.startBy.IsZero() || by.Before(t.startBy) {
+				if by := s.at[0].Add(store.LateStart(g.rule)); t.startBy.IsZero() || by.Before(t.startBy) {
 					t.startBy = by
 				}
 				s.at = s.at[1:]

@@ -69,12 +69,23 @@ const (
 	// StartLead is how long before their time starts are given out.
 	StartLead = 250 * time.Millisecond
 
-	// startSlack makes up for starts that are late: they are that part of a second further apart than
-	// the rule says, so that the late ones of one second are not too many for the next.
+	// startSlack makes up for starts that are late (see LateStart): they are further apart by that part of
+	// their distance than the rule says, so that the late ones of one period are not too many for the next.
 	startSlack = 50
+
+	// lateStart is how late a start may be under a rule of starts in a second, or less.
+	lateStart = time.Second / startSlack
 
 	unbounded = 1 << 40
 )
+
+// LateStart returns for how long after its time a start may be used under a rule: for what the slack of a
+// period makes up for, at least 20 ms, and no longer than the next start is away if that is more. So a
+// busy machine costs a rule of one start in an hour no other hour, and in no period are there more starts
+// than the rule says, and its burst.
+func LateStart(rule stint.LimitRule) time.Duration {
+	return max(lateStart, min(rule.Per/startSlack, rule.Per/time.Duration(max(1, rule.Starts))))
+}
 
 // LimitOf returns the name of a gate's limit.
 func LimitOf(gate string) string {

@@ -151,3 +151,24 @@ func TestStartsThatWereBoughtCountInFull(t *testing.T) {
 		}
 	}
 }
+
+func TestAStartIsUsedAsLongAsTheSlackOfItsPeriodMakesUpForIt(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"100/1s":   20 * time.Millisecond,
+		"1/1s":     20 * time.Millisecond,
+		"10/100ms": 20 * time.Millisecond,
+		"1/10s":    200 * time.Millisecond,
+		"10/1m":    1200 * time.Millisecond,
+		"60/1m":    time.Second,
+		"6000/1m":  20 * time.Millisecond,
+		"1/1h":     72 * time.Second,
+	} {
+		rule, err := stint.ParseLimitRule(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := LateStart(rule); got != want {
+			t.Errorf("under %s a start is used for %v, want %v", text, got, want)
+		}
+	}
+}
