@@ -30,7 +30,7 @@ func (s *session) claim(ctx context.Context) {
 	defer s.liveness.claims.stop()
 	for ctx.Err() == nil {
 		s.liveness.claims.mark()
-		if s.rulesChanged.Swap(false) {
+		if s.lookAgain.Swap(false) {
 			notified, recent = false, target{}
 			view.expire()
 		}

@@ -52,7 +52,9 @@ type session struct {
 	wokeAt     atomic.Int64 // when it last found that the process had stood still, likewise
 	passedOver atomic.Bool  // lanes that looks passed over may be claimed from again
 
-	rulesChanged atomic.Bool // what is known of lanes may lack a limit of their queue
+	// lookAgain has the claim stage look at once, though it trusts its last look: that may lack a limit of
+	// a queue, or work of a buried engine, which is first in line.
+	lookAgain atomic.Bool
 
 	primed     bool // of the claim stage: tasks waited for slots since it last found nothing to claim
 	slots      []slot

@@ -153,12 +153,12 @@ func (s *session) hear(news store.News) {
 	case news.Permits != "":
 		if store.LimitOf(news.Permits) == stint.QueueLimit {
 			s.passedOver.Store(true) // the lanes of a queue with a limit are others to this engine
-			s.rulesChanged.Store(true)
+			s.lookAgain.Store(true)
 			s.wakeups[work].notify()
 		}
 		s.permits.hear(news)
 	case !news.Ready:
-		s.rulesChanged.Store(true) // perhaps
+		s.lookAgain.Store(true) // perhaps
 		s.permits.mayHaveChanged()
 		s.wakeups.notifyAll()
 	case news.Lot == 0:

@@ -141,6 +141,7 @@ func (s *session) buryIfDead(ctx context.Context, e store.EngineInfo, seen *obse
 	switch {
 	case err == nil:
 		s.emit(event.Event{Type: event.EventBurial, Engine: s.token, Other: &e, Count: n, Begun: began})
+		s.lookAgain.Store(true)
 		s.wakeups[work].notify()
 		s.wakeups.leasesFree()
 		s.reportLost(lost)

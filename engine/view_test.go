@@ -1,0 +1,80 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
+)
+
+// tardyLooks is a store where looks take long, so that each is trusted for long, and that has no news.
+type tardyLooks struct{ *sqlite.Store }
+
+const slowLook = 500 * time.Millisecond
+
+func (s tardyLooks) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
+	time.Sleep(slowLook)
+	return s.Store.Look(ctx, known)
+}
+
+func (s tardyLooks) LookSince(ctx context.Context, m store.Mark) (store.Appended, error) {
+	time.Sleep(slowLook)
+	return s.Store.LookSince(ctx, m)
+}
+
+func (s tardyLooks) Listen(ctx context.Context, ring func(store.News)) error {
+	ring(store.News{})
+	<-ctx.Done()
+	return nil
+}
+
+// What dead engines held goes first, also while an engine that has buried one still trusts a look from
+// before.
+func TestWhoBuriesAnEngineLooksForWhatItHeldAtOnce(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		const dead, slots = 5, 4
+		for i := range dead {
+			token := store.EngineID(4711 + i)
+			if err := s.Join(t.Context(), store.EngineInfo{Token: token, Instance: fmt.Sprint("dead", i), Slots: 1, TimeToLive: time.Duration(6+3*i) * time.Second}, nil); err != nil {
+				t.Fatal(err)
+			}
+			enqueue(t, s, "held", "{}")
+			lane := store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "")
+			if c, err := s.Claim(t.Context(), store.ClaimRequest{Engine: token, Serial: 1, Nonce: 1, Lane: lane.ID, Max: 1, Wait: true}); err != nil || len(c.Positions) != 1 {
+				t.Fatal(c, err)
+			}
+			s.Release(token)
+		}
+		fill(t, s, "work", 20_000, stint.DefaultQueue)
+		var mu sync.Mutex
+		var buried, began []time.Time
+		note := func(all *[]time.Time) { mu.Lock(); defer mu.Unlock(); *all = append(*all, time.Now()) }
+		mux := stint.NewMux()
+		handle(mux, "work", func(context.Context, *stint.Job) error { time.Sleep(10 * time.Millisecond); return nil })
+		handle(mux, "held", func(context.Context, *stint.Job) error { note(&began); return nil })
+		stop := start(t, tardyLooks{s}, mux, engine.Config{Slots: slots, OnEvent: func(e event.Event) {
+			if e.Type == event.EventBurial {
+				note(&buried)
+			}
+		}})
+		time.Sleep(40 * time.Second)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if len(buried) != dead || len(began) != dead {
+			t.Fatalf("%d engines were buried, and %d jobs of theirs began", len(buried), len(began))
+		}
+		for i, at := range buried {
+			if waited := began[i].Sub(at); waited > 2*slowLook {
+				t.Errorf("what engine %d held began %v after its burial, want %v at most", i, waited, 2*slowLook)
+			}
+		}
+	})
+}
