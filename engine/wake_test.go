@@ -106,6 +106,46 @@ func TestABulkEnqueueWakesAsManyEnginesAsItHasWorkFor(t *testing.T) {
 	})
 }
 
+// Two engines that do not know a third do not pass on to it what is too much for them.
+func TestAnEngineThatOthersMayNotKnowYetLooksAtEveryEnqueue(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		join := func() *counted {
+			c := &counted{drowsy: newDrowsy(s)}
+			mux := stint.NewMux()
+			handle(mux, "k", func(context.Context, *stint.Job) error { return nil })
+			start(t, c, mux, engine.Config{Poll: 10 * time.Minute})
+			return c
+		}
+		for range 5 {
+			join()
+		}
+		time.Sleep(20 * time.Second)
+		newcomer := join()
+		time.Sleep(time.Second / 2)
+		hear := func(lot uint64) bool {
+			before := newcomer.looks.Load() + newcomer.claims.Load()
+			newcomer.draws <- store.News{Ready: true, Lot: lot}
+			time.Sleep(20 * time.Millisecond)
+			return newcomer.looks.Load()+newcomer.claims.Load() > before
+		}
+		for lot := range uint64(20) {
+			if !hear(lot + 1) {
+				t.Errorf("it slept on at number %d, half a second after it joined", lot+1)
+			}
+		}
+		time.Sleep(20 * time.Second)
+		heard := 0
+		for lot := range uint64(20) {
+			if hear(lot + 1) {
+				heard++
+			}
+		}
+		if heard == 20 {
+			t.Error("it looks at every enqueue, though the others know it now")
+		}
+	})
+}
+
 // Which of a fleet an enqueue wakes is drawn by a number, which all engines hear. Those that are woken
 // in vain, or have their hands full, wake the others.
 func TestAnEnqueueWakesTwoOfAnIdleFleet(t *testing.T) {

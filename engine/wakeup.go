@@ -176,11 +176,16 @@ func (s *session) hear(news store.News) {
 // died.
 const drawFew = 2
 
+// newFor is how long after it joined an engine may be unknown to others: they look at the roster
+// every second or two.
+const newFor = 5 * time.Second
+
 // draws reports whether this engine is one of the few that a number draws. All engines of the same
-// queues draw the same ones, as far as they know each other.
+// queues draw the same ones, as far as they know each other. One that others may not know yet looks
+// whatever the number is: they do not count on it, nor tell it of what is too much for them.
 func (s *session) draws(lot uint64) bool {
 	peers := s.peers.Load()
-	if peers == nil {
+	if peers == nil || time.Since(s.beat) < newFor {
 		return true
 	}
 	mine, before := draw(s.token, lot), 0
