@@ -226,7 +226,7 @@ arch: ## check who imports whom
 	$(GO) test ./internal/proof/arch
 
 .PHONY: model
-model: spin ## search the model of claim, finish, beat and burial exhaustively (ARGS=-thorough for more)
+model: spin ## search the models of claim, finish, beat and burial, and of permits, exhaustively (ARGS=-thorough for more)
 	$(GO) test -count=1 -v -timeout 2h ./internal/proof/model -model $(ARGS)
 
 .PHONY: schema-page

@@ -38,6 +38,55 @@ var permitTraps = []trap{
 		}
 		return b.held(1)
 	}},
+	{"A state that was computed before a gate was forgotten is not its first one", func(b *bench) error {
+		w := b.join()
+		never := value[time.Time](b, b.s.pool, `select made from stint.gates('{x}')`)
+		late := never // as it was read for a request whose answer was lost, and which is on its way
+		for range 2 { // what the engine asked for after that, until it was sure
+			if written, err := b.put(b.s.pool, w, 1, never); err != nil || len(written) != 1 {
+				return fmt.Errorf("written was %q, error %v", written, err)
+			}
+			b.permits(w, 0)
+			b.must(errOf(b.s.TidyPermits(b.Context())))
+			if err := b.refused(w, 1, late); err != nil {
+				return err
+			}
+			never = value[time.Time](b, b.s.pool, `select made from stint.gates('{x}')`)
+		}
+		return nil
+	}},
+	{"A state that is inserted long after its comparison, and behind newer ones, does not count", func(b *bench) error {
+		w, other := b.join(), b.join()
+		b.permits(other, 1)
+		made := b.made(1)
+		// Hold it up between the two.
+		exec(b, b.s, `create function stint.hold_up() returns trigger language plpgsql as $$ begin
+			perform pg_advisory_xact_lock_shared(4711) where new.engine = tg_argv[0]::bigint; return new; end $$`)
+		exec(b, b.s, fmt.Sprintf(`create trigger hold_up before insert on stint.permits for each row execute function stint.hold_up(%d)`, w.Info.Token))
+		defer exec(b, b.s, `drop function stint.hold_up cascade`)
+		hold := begin(b, b.s)
+		_, err := hold.Exec(b.Context(), `select pg_advisory_xact_lock(4711)`)
+		b.must(err)
+		type answer struct {
+			written []string
+			err     error
+		}
+		done := make(chan answer, 1)
+		go func() {
+			written, err := b.put(b.s.pool, w, 2, made)
+			done <- answer{written, err}
+		}()
+		b.must(b.blocked())
+		for _, n := range []int{0, 1, 0, 1} {
+			b.permits(other, n)
+		}
+		b.must(errOf(b.s.TidyPermits(b.Context()))) // the state with its number is gone
+		b.must(hold.Rollback(b.Context()))
+		if got := <-done; got.err != nil || len(got.written) > 0 {
+			return fmt.Errorf("written was %q, error %v", got.written, got.err)
+		}
+		return b.held(1)
+	}},
 	{"A gate is not forgotten while its next state is written", func(b *bench) error {
 		w, other := b.join(), b.join()
 		b.rule(1)

@@ -5,7 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -409,7 +411,7 @@ func TestSuiteCatchesMutants(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.fault+", "+m.group, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestModel$/^"+m.group+"$", "-test.failfast", "-test.timeout=60s")
+			cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestModel$/^"+m.group+"$", "-test.failfast", "-test.timeout="+pace.Of(time.Minute).String())
 			cmd.Env = append(os.Environ(), faultVariable+"="+m.fault, storetest.LoadVariable+"=0.2")
 			out, err := cmd.CombinedOutput()
 			switch {

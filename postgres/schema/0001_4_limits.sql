@@ -39,6 +39,9 @@ create table stint.permits (
   check (cardinality(engines) = cardinality(held) and cardinality(engines) = cardinality(asked) and cardinality(engines) = cardinality(since))
 );
 
+-- How often gates were forgotten.
+create sequence stint.forgotten as bigint;
+
 -- Which jobs come again under limits whose rules say in-order: they go before all of the
 -- gate that have not begun. Rows of jobs that have ended count no more, unless the job
 -- failed under a rule that says halt.
@@ -199,6 +202,13 @@ as $$
   order by p.until desc limit 1
 $$;
 
+-- What stands for the time when the state of a gate was made that has none: another one
+-- whenever gates were forgotten, since what was computed from none before that may be on
+-- its way still.
+create function stint.never_made() returns timestamptz language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$ select timestamptz 'epoch' + coalesce(pg_sequence_last_value('stint.forgotten'::regclass), 0) * interval '1 microsecond' $$;
+
 -- The newest states of gates, with the engines of the roster only: whoever is not in it
 -- holds nothing. Of a gate that nobody used n is null. The rule is the one that counts,
 -- null for any: a key has its own, or that of its limit. A pause of a limit is one of its keys too.
@@ -210,7 +220,7 @@ set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan s
 as $$
 begin
   return query
-    select g.gate, p.n, p.made, p.next_start, p.next_cost, a.rule, s.until, s.trial,
+    select g.gate, p.n, coalesce(p.made, stint.never_made()), p.next_start, p.next_cost, a.rule, s.until, s.trial,
            u.engines, u.held, u.asked, u.since, o.again, o.failed
     from unnest(p_gates) with ordinality as g(gate, i)
     left join lateral (select stint.rule_of(g.gate) as rule) a on true
@@ -240,9 +250,11 @@ returns text[] language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
-  ok      boolean;
-  at      integer := 0;
-  written text[] := '{}';
+  ok        boolean;
+  at        integer := 0;
+  written   text[] := '{}';
+  written_n bigint[] := '{}';
+  hidden    text[];
 begin
   ok := stint.fence(p_engine);
   -- What is newest is not deleted before this is committed. So the statements after this,
@@ -259,13 +271,23 @@ begin
       left join lateral (
         select l.n, l.made from stint.permits l where l.gate = p_gates[i]
         order by l.gate desc, l.n desc limit 1) was on true
-      where (coalesce(was.n, 0), was.made) is not distinct from (p_n[i] - 1, p_made[i])
+      where (coalesce(was.n, 0), coalesce(was.made, stint.never_made())) = (p_n[i] - 1, p_made[i])
       on conflict do nothing;
     if found then
-      written := written || p_gates[i];
+      written := written || p_gates[i]; written_n := written_n || p_n[i];
     end if;
     at := at + p_used[i];
   end loop;
+  -- If an insertion came long after its comparison, others may have written the state
+  -- with its number and newer ones, and the one of that number may have been forgotten.
+  with gone as (
+    delete from stint.permits p using unnest(written, written_n) as w(gate, n)
+    where (p.gate, p.n) = (w.gate, w.n) and exists (select from stint.permits l where l.gate = p.gate and l.n > p.n)
+    returning p.gate)
+  select array_agg(g.gate) into hidden from gone g;
+  if hidden is not null then
+    written := array(select w.gate from unnest(written) as w(gate) where w.gate <> all (hidden));
+  end if;
   perform pg_notify('stint', 'permits ' || w.engine || ' ' || w.gate)
     from unnest(p_wake_gates, p_wake_engines) as w(gate, engine) where w.gate = any (written);
   return written;
@@ -351,6 +373,7 @@ begin
     return forgotten + superseded;
   end if;
   ok := pg_advisory_xact_lock('stint.permits'::regclass::oid::integer, 1) is null;
+  perform nextval('stint.forgotten');
   delete from stint.permits p using unnest(idle_gates, idle_n, idle_made) as o(gate, n, made)
     where p.gate = o.gate
       and (o.n, o.made) = (select l.n, l.made from stint.permits l where l.gate = o.gate order by l.gate desc, l.n desc limit 1);

@@ -20,8 +20,6 @@ var (
 	stories   = flag.Bool("stories", false, "with -model: tell the shortest way to break each mutant")
 )
 
-const source = "stint.pml"
-
 // TestMain ends with a table of what was searched.
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -63,30 +61,29 @@ func TestModelIsWellFormed(t *testing.T) {
 // TestEachPropertyHasAMutant guards the suite itself: a property that nothing
 // breaks may be one that cannot be broken.
 func TestEachPropertyHasAMutant(t *testing.T) {
-	text, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	broken := map[string]bool{}
-	for _, m := range mutants {
-		broken[m.want] = true
-	}
-	for _, match := range regexp.MustCompile(`assert\(!(\w+)\)`).FindAllStringSubmatch(string(text), -1) {
-		if !broken[match[1]] {
-			t.Errorf("no mutant breaks %q", match[1])
-		}
-	}
-	used := map[string]bool{}
+	broken, used := map[string]bool{}, map[string]bool{} // with the names of the models before them
 	for _, list := range [][]search{secondLines, mutants} {
 		for _, s := range list {
+			broken[s.source()+s.want] = true
 			for flag := range strings.FieldsSeq(s.flags) {
-				used[flag] = true
+				used[s.source()+flag] = true
 			}
 		}
 	}
-	for _, match := range regexp.MustCompile(`MUTANT_\w+`).FindAllString(string(text), -1) {
-		if !used[match] {
-			t.Errorf("%s is in the model and in no search", match)
+	for _, source := range sources {
+		text, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(`assert\(!(\w+)\)`).FindAllStringSubmatch(string(text), -1) {
+			if !broken[source+match[1]] {
+				t.Errorf("%s: no mutant breaks %q", source, match[1])
+			}
+		}
+		for _, match := range regexp.MustCompile(`MUTANT_\w+`).FindAllString(string(text), -1) {
+			if !used[source+match] {
+				t.Errorf("%s: %s is in no search", source, match)
+			}
 		}
 	}
 }
@@ -195,6 +192,7 @@ func run(t *testing.T, dir string, s search, compile ...string) result {
 
 func generate(t *testing.T, dir string, s search) {
 	t.Helper()
+	source := s.source()
 	text, err := os.ReadFile(source)
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +214,7 @@ func definitions(s search) []string {
 // story replays the way to an error, in the words that the model prints.
 func story(t *testing.T, dir string, s search) string {
 	t.Helper()
-	out := command(t, dir, "spin", append(definitions(s), "-t", source)...)
+	out := command(t, dir, "spin", append(definitions(s), "-t", s.source())...)
 	var lines []string
 	for line := range strings.Lines(out) {
 		if line = strings.TrimSpace(line); strings.Contains(line, "text of failed assertion") {

@@ -8,6 +8,18 @@ type search struct {
 	flags string // definitions, without -D
 	want  string // the property that a mutant breaks; empty when nothing may break
 	long  bool   // takes minutes: only with -thorough
+
+	permits bool // it is one of the model of permits
+}
+
+// sources are the files of the models.
+var sources = []string{"stint.pml", "permits.pml"}
+
+func (s search) source() string {
+	if s.permits {
+		return "permits.pml"
+	}
+	return "stint.pml"
 }
 
 // The configurations. Each has one concern with as much as fits around it;
@@ -34,6 +46,21 @@ var configurations = []search{
 	{name: "everything but leaving", what: "2 engines, 3 entries: a producer, a crash, a lost answer, a burial",
 		flags: "SESSIONS=2 SEED=1 PRODUCERS=1 EXTRA=1 TAKE=2 REQUESTS=1 BURIALS=1 BEATS LOSSES=1 CRASHES"},
 
+	{name: "permits", what: "2 engines and 2 permits, while what is unused is forgotten", permits: true,
+		flags: "ENGINES=2 PERMITS=2 CALLS=5 TIDIES=1"},
+	{name: "permits in doubt", what: "1 engine, of which 2 answers are lost and a request is cut off", permits: true,
+		flags: "ENGINES=1 CALLERS=2 PERMITS=2 CALLS=4 LOSSES=2 ABORTS=1"},
+	{name: "permits in doubt and forgotten", what: "2 engines, of which an answer is lost, while what is unused is forgotten", permits: true,
+		flags: "ENGINES=2 CALLERS=2 CALLS=4 LOSSES=1 TIDIES=1"},
+	{name: "permits of the buried", what: "2 engines that crash and are buried, while what is unused is forgotten", permits: true,
+		flags: "ENGINES=2 CALLS=4 BURIALS=1 ABORTS=1 TIDIES=1"},
+	{name: "order", what: "2 engines that crash and are buried, and two jobs in order, of which one comes again", permits: true,
+		flags: "ENGINES=2 CALLS=5 ORDER BURIALS=1"},
+	{name: "order in doubt", what: "2 engines, of which an answer is lost, and two jobs in order", permits: true,
+		flags: "ENGINES=2 CALLERS=2 CALLS=4 ORDER LOSSES=1"},
+
+	{name: "permits of 3 engines", what: "3 engines that crash and are buried, while what is unused is forgotten", permits: true, long: true,
+		flags: "ENGINES=3 CALLS=4 BURIALS=1 TIDIES=1"},
 	{name: "lost answers, more", what: "the same with 3 claims", long: true,
 		flags: "SESSIONS=1 SEED=2 EXTRA=1 TAKE=1 REQUESTS=3 BEATS LOSSES=2 CLAIMERS=2 FLUSHERS=2 RETRIES"},
 	{name: "burial among successors", what: "as burial, with a producer and room for two successors", long: true,
@@ -50,6 +77,9 @@ const (
 	slow    = "SESSIONS=2 SEED=0 PRODUCERS=2 EACH=2 EXTRA=0 TAKE=1 REQUESTS=3 NOISE ROLLBACKS CLAIMS_ONLY "
 	mortal  = "SESSIONS=2 SEED=2 EXTRA=1 TAKE=2 REQUESTS=2 BURIALS=2 CRASHES "
 	doubts  = "SESSIONS=1 SEED=2 EXTRA=1 TAKE=1 REQUESTS=2 BEATS LOSSES=2 CLAIMERS=2 FLUSHERS=2 RETRIES "
+	unused  = "ENGINES=2 CALLS=6 TIDIES=1 "
+	doubted = "ENGINES=1 CALLERS=2 PERMITS=2 CALLS=4 LOSSES=1 TIDIES=1 "
+	ordered = "ENGINES=2 CALLS=5 ORDER BURIALS=1 "
 	leaving = "SESSIONS=2 SEED=2 EXTRA=1 TAKE=2 REQUESTS=2 BURIALS=1 BEATS LOSSES=1 LEAVES "
 )
 
@@ -58,6 +88,7 @@ var secondLines = []search{
 	{name: "no lane lock, keyed claims", what: "the key of claims alone", flags: readers + "MUTANT_NO_LANE_LOCK"},
 	{name: "frontier older than the lock, keyed claims", what: "the key of claims alone", flags: readers + "MUTANT_FRONTIER_BEFORE_LOCK"},
 	{name: "finish without fence, keyed executions", what: "the key of executions alone", flags: mortal + "MUTANT_NO_FINISH_FENCE"},
+	{name: "permits without fence", what: "what the buried hold counts for nothing", flags: "ENGINES=2 CALLS=4 BURIALS=1 ABORTS=1 TIDIES=1 MUTANT_NO_FENCE", permits: true},
 }
 
 // Mutants, each of which breaks a promise.
@@ -88,4 +119,17 @@ var mutants = []search{
 	{name: "doubts forgotten too early", want: "unseen", flags: doubts + "MUTANT_FORGET"},
 	{name: "what was asked for is strange", want: "overlap", flags: doubts + "MUTANT_STRANGE_ASKED"},
 	{name: "no reconciling", want: "stuck", flags: doubts + "MUTANT_NO_RECONCILE"},
+
+	{name: "used until the answer", want: "over", flags: unused + "MUTANT_GIVES_BACK_LATE", permits: true},
+	{name: "a doubt without a state of its own", want: "unlike", flags: doubted + "MUTANT_NO_FORCE", permits: true},
+	{name: "a doubt settled by nothing", want: "unlike", flags: doubted + "MUTANT_BUSY_SETTLES", permits: true},
+	{name: "a gate without a state is as before", want: "unlike", flags: doubted + "MUTANT_EMPTY_AS_BEFORE", permits: true},
+	{name: "a state follows any other", want: "unlike", flags: unused + "MUTANT_KEY_ALONE", permits: true},
+	{name: "hidden behind newer states", want: "unlike", flags: unused + "MUTANT_HIDDEN", permits: true},
+	{name: "forgotten while it is written", want: "unlike", flags: unused + "MUTANT_FORGETS_WITHOUT_LOCK", permits: true},
+	{name: "a gate that begins again is the one before", want: "unlike", flags: "ENGINES=3 CALLS=3 BURIALS=1 TIDIES=1 MUTANT_NUMBER_ALONE", permits: true},
+	{name: "a burial that writes no order", want: "disorder", flags: ordered + "MUTANT_BURIAL_WITHOUT_ORDER", permits: true},
+	{name: "the permit before the outcome", want: "disorder", flags: ordered + "MUTANT_PERMIT_BEFORE_OUTCOME", permits: true},
+	{name: "order read before permits", want: "disorder", flags: ordered + "MUTANT_ORDER_APART", permits: true},
+	{name: "an answer from before the outcome", want: "disorder", flags: ordered + "MUTANT_STALE_ANSWER", permits: true},
 }
