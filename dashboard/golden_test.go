@@ -56,8 +56,8 @@ func goldenPages(t *testing.T) map[string]struct {
 	ready := stint.JobInfo{ID: 45, Kind: "send_invoice", State: stint.Available, Queue: "mail", Attempt: 1, Created: noon.Add(-time.Minute), Due: noon.Add(-time.Minute), Correlation: "45"}
 	limited := ready
 	limited.ID, limited.Limits = 46, []string{"smtp", "tenant=a<b>"}
-	smtp := store.GateInfo{Gate: "smtp", Rule: "10,100/1m", Held: 10, Asked: 3, Holds: []store.GateHolding{{Engine: 5, Instance: "one", Held: 7}, {Engine: 6, Instance: "two", Held: 3, Asked: 3}}}
-	tenant := store.GateInfo{Gate: "tenant=a<b>", Key: "a<b>", Rule: "2", Held: 1, Holds: []store.GateHolding{{Engine: 5, Instance: "one", Held: 1}}}
+	smtp := store.GateInfo{Gate: "smtp", Rule: "10,100/1m", Held: 10, Asked: 3, Next: noon.Add(43 * time.Second), Holds: []store.GateHolding{{Engine: 5, Instance: "one", Held: 7}, {Engine: 6, Instance: "two", Held: 3, Asked: 3}}}
+	tenant := store.GateInfo{Gate: "tenant=a<b>", Key: "a<b>", Rule: "2", Held: 1, Next: noon.Add(2 * time.Minute), Holds: []store.GateHolding{{Engine: 5, Instance: "one", Held: 1}}}
 	limits := []limitRow{
 		{store.LimitInfo{Name: "smtp", Rule: "10,100/1m", Declared: "5", Set: "10,100/1m", SetAt: noon.Add(-time.Hour), By: "ann", Why: "a <new> server", Gates: 1, Held: 10, Asked: 3, Engines: 2}},
 		{store.LimitInfo{Name: "tenant", Rule: "2", Declared: "2", Gates: 1234, Held: 2001, Engines: 2}},

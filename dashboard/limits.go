@@ -89,7 +89,7 @@ func (b *Dashboard) limitPage(r *http.Request) (any, error) {
 			p.Keys = append(p.Keys, g)
 		}
 	}
-	p.More = max(0, p.Gates-len(gates))
+	p.More = p.LimitInfo.More(gates)
 	return p, err
 }
 

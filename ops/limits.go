@@ -37,7 +37,7 @@ type LimitMost struct {
 // ShownLimit is a limit with those of its gates that engines want most.
 type ShownLimit struct {
 	store.LimitInfo
-	InUse []store.GateInfo `json:"in_use" doc:"The gates of which engines hold or ask for permits: the limit itself, or its keys, those that most is asked for first"`
+	InUse []store.GateInfo `json:"in_use" doc:"The gates of which engines hold or ask for permits, or whose next start under a rate has to wait: the limit itself, or its keys, those that most is asked for first"`
 }
 
 // ErrNoLimit says that nothing is known of a limit.

@@ -227,7 +227,7 @@ func (s *Store) changeLimits(ctx context.Context, text string, args ...any) erro
 // limitsSQL lists what has a rule, is paused or is in use: limits with all of their keys, and the keys
 // that have a rule or a pause of their own.
 const limitsSQL = `
-with used as (select * from stint.permits_held()),
+with used as (select * from stint.permits_held() where engine is not null),
      paused as (select * from stint.limit_pauses p where p.until > clock_timestamp() or p.trial),
      named as (
        select l.name from stint.limits l where l.declared is not null or l.fixed is not null
@@ -257,10 +257,11 @@ func (s *Store) Limits(ctx context.Context) ([]store.LimitInfo, error) {
 // gatesOfSQL reads the gate that has the limit's name, and those of its keys: ">" comes after "=". What
 // holds up their jobs counts under a rule that keeps an order.
 const gatesOfSQL = `
-select gate, coalesce(r.rule, 'any'), coalesce(h.held, 0), coalesce(h.asked, 0), coalesce(h.holds, '[]'), o.again, o.failed, p.until, p.trial, p.by, p.why
+select gate, coalesce(r.rule, 'any'), coalesce(h.held, 0), coalesce(h.asked, 0), coalesce(h.holds, '[]'), h.next_start, h.next_cost, clock_timestamp(),
+       o.again, o.failed, p.until, p.trial, p.by, p.why
 from (
-  select gate, sum(held) as held, sum(asked) as asked, json_agg(json_build_object(
-         'engine', engine::text, 'instance', instance, 'held', held, 'asked', asked, 'since', since) order by i) as holds
+  select gate, sum(held) as held, sum(asked) as asked, max(next_start) as next_start, max(next_cost) as next_cost, json_agg(json_build_object(
+         'engine', engine::text, 'instance', instance, 'held', held, 'asked', asked, 'since', since) order by i) filter (where engine is not null) as holds
   from (select * from stint.permits_held($1, $1 || chr(1)) union all select * from stint.permits_held($1 || '=', $1 || '>')) u
   group by gate) h
 full join (
@@ -272,15 +273,19 @@ order by o.failed is null, 4 desc, 3 desc, gate collate "C" limit $2`
 
 // Gates implements [store.Limiter].
 func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) {
-	return collect(ctx, s.pool, fmt.Sprintf("list the gates of the limit %q", limit), s.sql.in(gatesOfSQL), []any{limit, max(0, most)}, func(row pgx.CollectableRow) (g store.GateInfo, err error) {
+	gates, err := collect(ctx, s.pool, fmt.Sprintf("list the gates of the limit %q", limit), s.sql.in(gatesOfSQL), []any{limit, max(0, most)}, func(row pgx.CollectableRow) (g store.GateInfo, err error) {
 		var (
 			holds []byte
+			state store.GateState
+			now   time.Time
 			p     store.Paused
 		)
-		err = scan(row, &g.Gate, &g.Rule, &g.Held, &g.Asked, &holds, &g.Again, &g.Failed, &p.Until, &p.Trial, &p.By, &p.Why)
+		err = scan(row, &g.Gate, &g.Rule, &g.Held, &g.Asked, &holds, &state.Next, &state.Cost, &now, &g.Again, &g.Failed, &p.Until, &p.Trial, &p.By, &p.Why)
 		if err != nil {
 			return g, err
 		}
+		state.Rule, _ = stint.ParseLimitRule(g.Rule) // one that cannot be read lets nothing start
+		g.Next = state.NextStart(now)
 		if !p.Until.IsZero() {
 			g.Paused = &p
 		}
@@ -291,6 +296,7 @@ func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.Gate
 		}
 		return g, err
 	})
+	return slices.DeleteFunc(gates, store.GateInfo.Unused), err
 }
 
 // unblockSQL wakes engines also if there was nothing to do.

@@ -341,8 +341,11 @@ func (s *Store) Limits(ctx context.Context) ([]store.LimitInfo, error) {
 			}
 			l.Engines = len(engines[name])
 		}
-		err = c.gatesInUse(gatesSQL, nil, func(g store.GateInfo) {
+		err = c.gatesInUse(gatesSQL, nil, func(g store.GateInfo, _ store.GateState) {
 			name := store.LimitOf(g.Gate)
+			if g.Holds == nil {
+				return
+			}
 			if _, known := at[name]; !known {
 				at[name], limits = len(limits), append(limits, store.LimitInfo{Name: name, Rule: stint.LimitRule{}.String()})
 			}
@@ -369,16 +372,24 @@ func scanLimit(l *store.LimitInfo, q *stmt) error {
 // Gates implements [store.Limiter].
 func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) {
 	return reading(ctx, s, "list gates of "+limit, func(c *conn) (gates []store.GateInfo, err error) {
-		err = c.gatesInUse(gatesOfSQL, []any{limit}, func(g store.GateInfo) { gates = append(gates, g) })
+		states := map[string]store.GateState{}
+		err = c.gatesInUse(gatesOfSQL, []any{limit}, func(g store.GateInfo, state store.GateState) {
+			gates, states[g.Gate] = append(gates, g), state
+		})
 		if err == nil {
 			gates, err = c.withOrder(gates, limit)
 		}
+		now := time.Now()
 		for i := range gates {
 			g := &gates[i]
 			rule, ruleErr := c.ruleText(g.Gate)
 			paused, pausedErr := c.paused(g.Gate)
 			g.Rule, g.Paused, err = cmp.Or(rule, stint.LimitRule{}.String()), paused, cmp.Or(err, ruleErr, pausedErr)
+			state := states[g.Gate]
+			state.Rule, _ = stint.ParseLimitRule(g.Rule) // one that cannot be read lets nothing start
+			g.Next = state.NextStart(now)
 		}
+		gates = slices.DeleteFunc(gates, store.GateInfo.Unused)
 		slices.SortFunc(gates, func(a, b store.GateInfo) int {
 			return cmp.Or(cmp.Compare(haltedFirst(a), haltedFirst(b)), cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.Held, a.Held), strings.Compare(a.Gate, b.Gate))
 		})
@@ -386,8 +397,9 @@ func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.Gate
 	})
 }
 
-// gatesInUse shows those gates that a query of gateColumns finds and that engines use.
-func (c *conn) gatesInUse(text string, args []any, show func(g store.GateInfo)) error {
+// gatesInUse shows those gates that a query of gateColumns finds and that engines use, or whose next start
+// may have to wait.
+func (c *conn) gatesInUse(text string, args []any, show func(store.GateInfo, store.GateState)) error {
 	roster, err := c.instances()
 	if err != nil {
 		return err
@@ -409,8 +421,8 @@ func (c *conn) gatesInUse(text string, args []any, show func(g store.GateInfo)) 
 				g.Held, g.Asked, g.Holds = g.Held+int64(u.Held), g.Asked+int64(u.Asked), append(g.Holds, h)
 			}
 		}
-		if g.Holds != nil {
-			show(g)
+		if g.Holds != nil || state.Next.After(now) {
+			show(g, state)
 		}
 		return nil
 	})

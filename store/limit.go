@@ -180,9 +180,15 @@ type GateInfo struct {
 	Asked int64         `json:"asked"`
 	Holds []GateHolding `json:"holds"`
 
-	Paused *Paused `json:"paused,omitempty"` // itself, or its limit
+	Next   time.Time `json:"next,omitzero"`    // when the next job can start under the rule's rate; zero if one can at once
+	Paused *Paused   `json:"paused,omitempty"` // itself, or its limit
 	GateOrder
 	AgainDue time.Time `json:"again_due,omitzero"` // when Again is due, if that was asked for; stores leave it
+}
+
+// Unused reports whether no engine holds or asks for permits of the gate, and nothing holds up its jobs.
+func (g GateInfo) Unused() bool {
+	return len(g.Holds) == 0 && g.Next.IsZero() && g.GateOrder == GateOrder{}
 }
 
 // GateHolding is what one engine holds of a gate, and asks for.
@@ -206,6 +212,17 @@ func AtOnce(rule string) (most int64, bounded bool) {
 func (l LimitInfo) Most() (most int64, bounded bool) {
 	most, bounded = AtOnce(l.Rule)
 	return most * int64(max(1, l.Gates)), bounded
+}
+
+// More is how many of its gates engines use beyond those of a list.
+func (l LimitInfo) More(gates []GateInfo) int {
+	n := l.Gates
+	for _, g := range gates {
+		if len(g.Holds) > 0 {
+			n--
+		}
+	}
+	return max(0, n)
 }
 
 // Full reports whether engines hold all permits that the gate has.

@@ -279,6 +279,18 @@ func (g *gate) nextStart() time.Time {
 	return g.now
 }
 
+// NextStart is when the next job can start under the rule's rate, seen at a time of the store's clock; zero
+// if one can at once, or if the rule has no rate.
+func (s GateState) NextStart(now time.Time) time.Time {
+	if s.Rule.Starts == 0 {
+		return time.Time{}
+	}
+	if at := newGate(0, now, s).nextStart(); at.After(now) {
+		return at
+	}
+	return time.Time{}
+}
+
 // startsLeft is how many starts of a cost can be bought now, up to a number. In one request all of a gate
 // are of one cost.
 func (g *gate) startsLeft(most, cost int) int {

@@ -219,12 +219,16 @@ func (m *model) ResetLimit(_ context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// inUse are the gates of which permits are held or asked for.
+// inUse are the gates of which permits are held or asked for, or whose next start has to wait.
 func (d *database) inUse() (all []store.GateInfo) {
 	for _, name := range slices.Sorted(maps.Keys(d.gates)) {
 		_, key, _ := strings.Cut(name, "=")
 		g := store.GateInfo{Gate: name, Key: key}
-		for _, u := range d.gate(name).Used {
+		state := d.gate(name)
+		if !d.is("tells nobody when the next start comes") {
+			g.Next = state.NextStart(time.Now())
+		}
+		for _, u := range state.Used {
 			if time.Since(u.Since) > 3*time.Second {
 				u.Asked = 0
 			}
@@ -238,7 +242,7 @@ func (d *database) inUse() (all []store.GateInfo) {
 			}
 			g.Holds = append(g.Holds, h)
 		}
-		if g.Holds != nil {
+		if g.Holds != nil || !g.Next.IsZero() {
 			all = append(all, g)
 		}
 	}
@@ -259,6 +263,9 @@ func (m *model) Limits(context.Context) ([]store.LimitInfo, error) {
 	engines := map[string]map[store.EngineID]bool{}
 	for _, g := range m.inUse() {
 		name := store.LimitOf(g.Gate)
+		if g.Holds == nil {
+			continue
+		}
 		l := all[name]
 		if engines[name] == nil {
 			engines[name] = map[store.EngineID]bool{}

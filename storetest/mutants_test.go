@@ -375,6 +375,7 @@ var mutants = []struct{ fault, group string }{
 	{"resets nothing", "Permits"},
 	{"tells of limits that begin alike", "Permits"},
 	{"lists gates by name", "Permits"},
+	{"tells nobody when the next start comes", "Permits"},
 	{"forgets gates in use", "Permits"},
 	{"forgets rates", "Permits"},
 	{"forgets no gate", "Permits"},

@@ -240,6 +240,37 @@ var permitTests = []test{
 		equalAll(t, names, []string{"unused", "x"}, "the limits are %q, want %q")
 	}},
 
+	{"People see when the next job can start under a rate, also when nobody uses it", func(t *T) {
+		t.rules(map[string]string{"x": "1/1h", "burst": "10/1h,burst=2"})
+		w := t.join("k")
+		before := t.now()
+		for _, gate := range []string{"x=1", "burst"} {
+			need(t, len(t.permits(w, taking(1, store.TakingGate{Gate: gate}))[0].Starts) == 1, "no start of %s was given", gate)
+		}
+		next := func(limit, gate string) (time.Time, int64) {
+			for _, g := range must(as[store.Limiter](t).Gates(t.ctx, limit, 9))(t) {
+				if g.Gate == gate {
+					return g.Next, g.Held
+				}
+			}
+			return time.Time{}, -1
+		}
+		for _, held := range []int64{1, 0} {
+			at, got := next("x", "x=1")
+			expect(t, at.Sub(before) > 59*time.Minute && at.Sub(before) < 63*time.Minute && got == held, "with %d held, want %d, the next start is at %v", got, held, at)
+			t.permits(w, keeping("x=1", 0))
+		}
+		if at, held := next("burst", "burst"); !at.IsZero() || held != 1 {
+			t.Errorf("with a start of the burst left the next one is at %v, and %d are held", at, held)
+		}
+		t.permits(w, keeping("burst", 0))
+		if at, held := next("burst", "burst"); held != -1 {
+			t.Errorf("unused, with a start left, it is shown with %d held, and the next start at %v", held, at)
+		}
+		l, _ := t.limit("x")
+		expect(t, l.Gates == 0 && l.Engines == 0, "nobody uses it, and people see %+v", l)
+	}},
+
 	{"What people set stands over what programs declare, until it is reset", func(t *T) {
 		l, w := as[store.Limiter](t), t.join("k")
 		rule := func(want string) {

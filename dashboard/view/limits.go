@@ -64,7 +64,11 @@ func GateInWords(g store.GateInfo, now time.Time) string {
 	case g.Full():
 		return fmt.Sprintf("%s: %s of %d in use, by %s", name, words.Count(g.Held), r.AtOnce, HoldersInWords(g))
 	case r.Starts > 0:
-		return fmt.Sprintf("%s, which allows %s in %s", name, words.Counted(r.Starts, "start"), retry.FormatDuration(r.Per))
+		said := fmt.Sprintf("%s, which allows %s in %s", name, words.Counted(r.Starts, "start"), retry.FormatDuration(r.Per))
+		if g.Next.Sub(now) > time.Second {
+			said += ": the next one is due " + words.Ago(g.Next, now)
+		}
+		return said
 	}
 	return ""
 }

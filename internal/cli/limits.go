@@ -176,7 +176,7 @@ func (a *app) listGates(gates []store.GateInfo, l store.LimitInfo, now time.Time
 	for _, g := range gates {
 		if g.Gate == l.Name {
 			fmt.Fprintln(a.out)
-			if said := heldUpInWords(g); said != "" {
+			if said := heldUpInWords(g, now); said != "" {
 				fmt.Fprintln(a.out, said)
 			}
 			printTable(a, g.Holds, "", row{"engine", "instance", "held", "asked", "since"}, func(h store.GateHolding) row {
@@ -187,7 +187,7 @@ func (a *app) listGates(gates []store.GateInfo, l store.LimitInfo, now time.Time
 	if keys := keysOf(gates, l.Name); len(keys) > 0 {
 		fmt.Fprintln(a.out)
 		a.listKeys(keys, now)
-		if more := l.Gates - len(gates); more > 0 {
+		if more := l.More(gates); more > 0 {
 			a.note("%s more: stint keys %s", words.Counted(more, "key"), shellQuote(l.Name))
 		}
 	}
@@ -212,17 +212,19 @@ func gatePause(g store.GateInfo, now time.Time) string {
 
 func (a *app) listKeys(gates []store.GateInfo, now time.Time) {
 	printTable(a, gates, "no key is in use", row{"key", "rule", "held", "asked", "engines", ""}, func(g store.GateInfo) row {
-		return row{cmp.Or(g.Key, "-"), g.Rule, g.Held, g.Asked, len(g.Holds), cmp.Or(gatePause(g, now), heldUpInWords(g), view.HoldersInWords(g))}
+		return row{cmp.Or(g.Key, "-"), g.Rule, g.Held, g.Asked, len(g.Holds), cmp.Or(gatePause(g, now), heldUpInWords(g, now), view.HoldersInWords(g))}
 	})
 }
 
 // heldUpInWords says what holds up the jobs of a gate.
-func heldUpInWords(g store.GateInfo) string {
+func heldUpInWords(g store.GateInfo, now time.Time) string {
 	switch {
 	case g.Halted():
 		return fmt.Sprintf("halted since job %d failed", g.Failed)
 	case g.Again != 0:
 		return fmt.Sprintf("waits for job %d", g.Again)
+	case g.Next.Sub(now) > time.Second:
+		return "the next start is due " + words.Ago(g.Next, now)
 	}
 	return ""
 }

@@ -295,10 +295,11 @@ end
 $$;
 
 -- The newest state of every gate between two names, with each engine of the roster that
--- holds permits or asks for some. Gates are found by stepping through the primary key.
+-- holds permits or asks for some, or with none if the next start may have to wait. Gates
+-- are found by stepping through the primary key.
 -- What was asked for three seconds ago does not count any more, as in the program.
 create function stint.permits_held(p_from text default '', p_upto text default null)
-returns table (gate text, engine bigint, instance text, held integer, asked integer, since timestamptz, i bigint)
+returns table (gate text, engine bigint, instance text, held integer, asked integer, since timestamptz, i bigint, next_start timestamptz, next_cost integer)
 language sql stable
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
@@ -310,13 +311,15 @@ as $$
       select * from stint.permits o where o.gate < l.gate and o.gate >= p_from collate "C"
       order by o.gate desc, o.n desc limit 1) p
   )
-  select l.gate, e.token, e.instance, u.held, u.asked, case when u.asked > 0 then u.since end, u.i
+  select l.gate, u.token, u.instance, u.held, u.asked, case when u.asked > 0 then u.since end, u.i, l.next_start, l.next_cost
   from newest l
-  cross join lateral (
-    select k.engine, k.held, case when k.since > clock_timestamp() - interval '3 seconds' then k.asked else 0 end as asked, k.since, k.i
-    from unnest(l.engines, l.held, l.asked, l.since) with ordinality as k(engine, held, asked, since, i)) u
-  join stint.engines e on e.token = u.engine
-  where u.held > 0 or u.asked > 0
+  left join lateral (
+    select e.token, e.instance, k.held, a.asked, k.since, k.i
+    from unnest(l.engines, l.held, l.asked, l.since) with ordinality as k(engine, held, asked, since, i)
+    cross join lateral (select case when k.since > clock_timestamp() - interval '3 seconds' then k.asked else 0 end as asked) a
+    join stint.engines e on e.token = k.engine
+    where k.held > 0 or a.asked > 0) u on true
+  where u.token is not null or l.next_start > clock_timestamp()
 $$;
 
 -- Forget states that are not the newest ones of their gates, and gates of which no engine of
