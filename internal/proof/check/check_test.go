@@ -56,6 +56,19 @@ func TestARunThatIsAlikeAnEarlierOneDoesNotTakeItsEntry(t *testing.T) {
 	}
 }
 
+// The first entry came back before the handler began. What that said, which did not learn that it had
+// completed its job itself, would suit the first one better.
+func TestARunIsNotTakenForAnEntryThatHadItsOutcomeBefore(t *testing.T) {
+	w := newWorld()
+	w.job("unsure", Committed, StateAvailable).claimed(1).ends(1, OutcomeReturned, false).again().does(1, Cancelled, OutcomeCompleted, true)
+	w.execution("unsure").Unbegun = true
+	w.row("unsure").CompletesItself = true
+	w.run("unsure").Pos = 0
+	if err := Compare(&w.h, &w.f, w.opt).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAnUnfinishedHistoryIsClean(t *testing.T) {
 	w := idleWorld()
 	got := Compare(&w.h, &w.f, w.opt)

@@ -183,18 +183,21 @@ func (c *checker) match(s *story, engine int64) {
 }
 
 // suits grades how well entry k fits a run: 0 not at all, 4 exactly. That a job
-// was cancelled fits much, and may also mean that the entry never began.
+// was cancelled fits much, and may also mean that the entry never began. One that
+// was recorded as not begun before the run is not its entry.
 func (c *checker) suits(s *story, k int, r *Run) int {
-	e := &s.entries[k]
+	e, x := &s.entries[k], s.done[k]
 	switch {
 	case e.Attempt != r.Attempt || r.Engine != 0 && c.holder(e.Pos) != r.Engine:
 		return 0
-	case says(r.How, s.done[k]):
-		if x := s.done[k]; x != nil && x.Outcome == OutcomeCancelled {
+	case x != nil && x.Unbegun && c.history.Processes[r.Process].instant(x.Finished).Add(c.opt.slack()) < r.Start:
+		return 0
+	case says(r.How, x):
+		if x != nil && x.Outcome == OutcomeCancelled {
 			return 3
 		}
 		return 4
-	case c.mayEnd(s, r, s.done[k]):
+	case c.mayEnd(s, r, x):
 		return 2
 	}
 	return 1
