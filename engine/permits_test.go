@@ -12,6 +12,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/store"
 )
 
@@ -259,7 +260,7 @@ func TestARateSpacesStarts(t *testing.T) {
 			}
 			most = max(most, n)
 		}
-		if took := starts[119].Sub(starts[0]); most > 55 || took > 4*time.Second {
+		if took := starts[119].Sub(starts[0]); most > 55 || took > pace.Of(4*time.Second) {
 			t.Errorf("up to %d in a second, want 55 at most; all in %v", most, took)
 		}
 	})
@@ -290,7 +291,7 @@ func TestAJobCountsAsManyStartsAsItCosts(t *testing.T) {
 		slices.SortFunc(dear, time.Time.Compare)
 		all := slices.Concat(dear, starts["cheap"])
 		slices.SortFunc(all, time.Time.Compare)
-		if took := all[2*each-1].Sub(all[0]); took < 2000*time.Millisecond || took > 5*time.Second {
+		if took := all[2*each-1].Sub(all[0]); took < 2000*time.Millisecond || took > pace.Of(5*time.Second) {
 			t.Errorf("starts of 220 of 100 a second took %v", took)
 		}
 		for i := range dear[10:] {
@@ -352,9 +353,9 @@ func TestPermitsGoToAnEngineThatAloneCanRunTheJob(t *testing.T) {
 		await(t, "the first", 20*time.Second, func() bool { return g.ended.Load() > 0 })
 		began := time.Now()
 		enqueueNumbered(t, s, 1, []string{"b"}, stint.Limited("one"), stint.Queue("b"))
-		await(t, "the other queue's job", 10*time.Second, func() bool { return g.greatest("b") == 1 })
+		await(t, "the other queue's job", pace.Of(10*time.Second), func() bool { return g.greatest("b") == 1 })
 		t.Logf("it started after %v", time.Since(began))
-		if since := time.Since(began); since > 3*time.Second {
+		if since := time.Since(began); since > pace.Of(3*time.Second) {
 			t.Errorf("it started after %v", since)
 		}
 	})

@@ -140,10 +140,10 @@ func (s *session) buryIfDead(ctx context.Context, e store.EngineInfo, seen *obse
 	})
 	switch {
 	case err == nil:
-		s.emit(event.Event{Type: event.EventBurial, Engine: s.token, Other: &e, Count: n, Begun: began})
 		s.lookAgain.Store(true)
 		s.wakeups[work].notify()
 		s.wakeups.leasesFree()
+		s.emit(event.Event{Type: event.EventBurial, Engine: s.token, Other: &e, Count: n, Begun: began}) // listeners may take their time
 		s.reportLost(lost)
 	case errors.Is(err, store.ErrBurialBlocked):
 		s.terminateBlockers(ctx, e, seen)

@@ -49,7 +49,7 @@ func TestAnEngineThatGotNoProcessorIsJudgedByItsOwnWord(t *testing.T) {
 	const ttl = 2 * time.Second // nobody else is there who could bury it before it fences itself
 	steady := w.Start(chaos.Worker{Name: "steady", DB: w.url, Slots: 4, TimeToLive: ttl})
 	w.Await("steady", event.EventJoined, 1, time.Minute)
-	w.enqueue("long", 0, 4, func(int) chaos.Args { return chaos.Args{Work: int(ttl.Milliseconds()) * 3 / 2} })
+	w.enqueue("long", 0, 4, func(int) chaos.Args { return chaos.Args{Work: int(ttl.Milliseconds()) * 5} }) // it is fenced before they end
 	w.until("they run", `select exists (select from stint.beats where cardinality(running) = 4)`)
 	for until := time.Now().Add(time.Minute); chaos.Count(w.Events("steady"), event.EventBuried) == 0; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(until) {
