@@ -41,6 +41,8 @@ type Options struct {
 	Keys   int // how many keys it has: 1, for all of them together
 
 	Lanes int // over how many queues jobs are spread: 1, which is To
+
+	Unique bool // numbered jobs are unique by their number until they have ended
 }
 
 // Queue is stint in a contest with other queues.
@@ -122,8 +124,12 @@ func (q *Queue) jobs(first, n int) ([]stint.NewJob, error) {
 		return q.plain[from : from+n], nil
 	}
 	jobs := make([]stint.NewJob, n)
+	var options []stint.Option
+	if q.o.Unique {
+		options = append(options, stint.UniqueUntilEnded(stint.By("/n")))
+	}
 	for i := range jobs {
-		job, err := numberedKind.New(numbered{first + i})
+		job, err := numberedKind.New(numbered{first + i}, options...)
 		if err != nil {
 			return nil, err
 		}

@@ -36,7 +36,7 @@ type options struct {
 
 // bouts are all that there are, in their order; the last is held only when it is
 // asked for.
-var bouts = []string{"burn", "pinned", "single", "latency", "tune"}
+var bouts = []string{"burn", "pinned", "single", "latency", "unique", "tune"}
 
 func parse(arguments []string, errs io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("peers", flag.ContinueOnError)
@@ -101,7 +101,7 @@ func run(ctx context.Context, arguments []string, out, errs io.Writer) (err erro
 		return err
 	}
 	record := &recording{}
-	held, err := o.choose(burn(s, o), pinned(s, o, record), single(s, o), latency(s, o), tune(s, o))
+	held, err := o.choose(burn(s, o), pinned(s, o, record), single(s, o), latency(s, o), unique(s, o), tune(s, o))
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/stint-go/stint/bench/contest"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
@@ -54,6 +56,35 @@ func TestEveryoneWorksEveryJobOnceAndKeepsItsHistory(t *testing.T) {
 	}
 }
 
+func TestEveryoneStoresAUniqueJobOnce(t *testing.T) {
+	s := testServer(t)
+	for _, c := range []struct {
+		contestant
+		jobs string
+	}{{stintUnique, "select count(*) from stint.jobs"}, {riverUnique.contestant("River"), "select count(*) from river_job"}} {
+		err := c.on(t.Context(), s, func(q contest.Queue, db string) error {
+			for range 2 {
+				if _, err := askFor(t.Context(), q, 100); err != nil {
+					return err
+				}
+			}
+			conn, err := pgx.Connect(t.Context(), db)
+			if err != nil {
+				return err
+			}
+			defer conn.Close(context.WithoutCancel(t.Context()))
+			var stored int
+			if err := conn.QueryRow(t.Context(), c.jobs).Scan(&stored); err != nil || stored != 100 {
+				t.Errorf("%s stored %d of 100 jobs, %v", c.name, stored, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
 func TestAReportHasTheFiguresOfEachRoundAndWhatTheyWereMeasuredOn(t *testing.T) {
 	var out, errs bytes.Buffer
 	path := filepath.Join(t.TempDir(), "figures.csv")
@@ -87,7 +118,7 @@ func TestAServerOnWhichNothingIsDurableIsRefused(t *testing.T) {
 
 func TestMistakesOnTheCommandLineAreNamed(t *testing.T) {
 	for line, want := range map[string]string{
-		"--only burn,churn":              `--only: "churn" is none of burn, pinned, single, latency, tune`,
+		"--only burn,churn":              `--only: "churn" is none of burn, pinned, single, latency, unique, tune`,
 		"--db postgres:///x --major 15":  "--major is for a server that is started",
 		"--major 8":                      "PostgreSQL 8",
 		"--against (":                    "--against: error parsing regexp",

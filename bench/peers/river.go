@@ -13,6 +13,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
+	"github.com/riverqueue/river/rivertype"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stint-go/stint/bench/contest"
@@ -26,6 +27,7 @@ type riverSettings struct {
 	cooldown time.Duration
 	poll     time.Duration
 	conns    int // of the pool
+	unique   bool
 	batch    int // of InsertManyFast
 }
 
@@ -42,6 +44,10 @@ var (
 
 // contestant makes one of it.
 func (o riverSettings) contestant(name string) contestant {
+	if o.unique {
+		settings := fmt.Sprintf("Insert with UniqueOpts by arguments and the states of unfinished jobs; a pool of %d connections", o.conns)
+		return contestant{name: name, settings: settings, open: o.open}
+	}
 	settings := fmt.Sprintf("%d workers, InsertManyFast of %d by 2 producers", o.workers, o.batch)
 	if o.clients > 1 {
 		settings = fmt.Sprintf("%d clients, each with ", o.clients) + settings
@@ -56,6 +62,11 @@ func (o riverSettings) contestant(name string) contestant {
 
 func (o riverSettings) open(ctx context.Context, url string) (contest.Queue, error) {
 	q := &riverQueue{}
+	if o.unique {
+		q.insert = &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: []rivertype.JobState{
+			rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable, rivertype.JobStateRunning, rivertype.JobStateScheduled,
+		}}}
+	}
 	for range o.clients {
 		if err := q.add(ctx, o, url); err != nil {
 			return nil, errors.Join(err, q.Close())
@@ -70,6 +81,7 @@ type riverQueue struct {
 	pools   []*pgxpool.Pool
 	clients []*river.Client[pgx.Tx]
 	handle  func(int) // set before the clients start
+	insert  *river.InsertOpts
 }
 
 // Kind implements river.JobArgs.
@@ -120,7 +132,7 @@ func (q *riverQueue) add(ctx context.Context, o riverSettings, url string) error
 // Enqueue implements contest.Queue.
 func (q *riverQueue) Enqueue(ctx context.Context, first, n int) error {
 	if n == 1 {
-		_, err := q.clients[0].Insert(ctx, args{first}, nil)
+		_, err := q.clients[0].Insert(ctx, args{first}, q.insert)
 		return err
 	}
 	params := make([]river.InsertManyParams, n)
