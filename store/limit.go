@@ -51,8 +51,8 @@ type Limiter interface {
 	// was used lately.
 	Limits(ctx context.Context) ([]LimitInfo, error)
 
-	// Gates lists the gates of a limit of which permits are held or asked for, or whose jobs are held
-	// up (see [GateOrder]): those that are halted, then those that most is asked for, up to a number.
+	// Gates lists the gates of a limit of which permits are held or asked for, whose jobs are held up (see
+	// [GateOrder]), or whose next start under a rate has to wait: those that are halted, then those that most is asked for, up to a number.
 	// Instead of a limit a gate can be named: tenant=acme.
 	Gates(ctx context.Context, limit string, most int) ([]GateInfo, error)
 

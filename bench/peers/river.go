@@ -26,9 +26,9 @@ type riverSettings struct {
 	workers  int // of each client; River has no default: its examples say 100
 	cooldown time.Duration
 	poll     time.Duration
-	conns    int // of the pool
-	unique   bool
-	batch    int // of InsertManyFast
+	conns    int  // of the pool
+	unique   bool // by arguments, while a job is unfinished
+	batch    int  // of InsertManyFast
 }
 
 var (
@@ -80,8 +80,8 @@ func (o riverSettings) open(ctx context.Context, url string) (contest.Queue, err
 type riverQueue struct {
 	pools   []*pgxpool.Pool
 	clients []*river.Client[pgx.Tx]
-	handle  func(int) // set before the clients start
-	insert  *river.InsertOpts
+	handle  func(int)         // set before the clients start
+	insert  *river.InsertOpts // of single jobs; nil for River's defaults
 }
 
 // Kind implements river.JobArgs.

@@ -66,7 +66,7 @@ func askFor(ctx context.Context, q contest.Queue, n int) (time.Duration, error) 
 }
 
 // riverUnique has a connection for each producer.
-var riverUnique = riverSettings{clients: 1, workers: 100, conns: askers, unique: true, cooldown: 50 * time.Millisecond, poll: 50 * time.Millisecond, batch: 5000}
+var riverUnique = riverSettings{clients: 1, workers: 100, conns: askers, unique: true}
 
 var stintUnique = contestant{
 	name:     "stint",

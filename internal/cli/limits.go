@@ -81,7 +81,7 @@ Examples:
 const keysHelp = `keys LIMIT: List the keys of a limit that are in use
 
 Keys lists the keys of a limit of which engines hold permits to start jobs, or wait for
-some: those that most is asked for first.
+some, and those whose next start has to wait: those that most is asked for first.
 
 Examples:
   stint keys tenant
