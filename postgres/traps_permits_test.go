@@ -19,7 +19,7 @@ var permitTraps = []trap{
 			b.permits(w, n)
 		}
 		b.must(errOf(b.s.TidyPermits(b.Context()))) // what stands after the old one is gone
-		for n := int64(2); n <= 6; n++ { // also as the next one
+		for n := int64(2); n <= 6; n++ {            // also as the next one
 			if err := b.refused(w, n, old); err != nil {
 				return err
 			}
