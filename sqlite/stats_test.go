@@ -68,9 +68,10 @@ func TestWhatIsReadForStatisticsIsWhatCameBehindTheLastMark(t *testing.T) {
 func TestMinutesThatAreNotToldGoSomeAtATimeAndHoursStay(t *testing.T) {
 	s := open(t, Memory)
 	const n = forgottenAtOnce + 500
+	last := report.FirstMinute(time.Now()).Add(-10 * time.Minute)
 	err := s.write(t.Context(), func(c *conn) (bool, error) {
 		for i := range n {
-			row := report.Stats{Start: report.FirstMinute(time.Now()).Add(-time.Duration(i+10) * time.Minute), Kind: "k", Queue: "q", Outcome: stint.OutcomeCompleted}
+			row := report.Stats{Start: last.Add(-time.Duration(i) * time.Minute), Kind: "k", Queue: "q", Outcome: stint.OutcomeCompleted}
 			row.Lost()
 			for _, span := range []time.Duration{time.Minute, time.Hour} {
 				if err := c.upsertSums(span, row); err != nil {
