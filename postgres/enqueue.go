@@ -30,9 +30,15 @@ select $1::bigint, $2::text, $3::smallint, $4::text, $5::text::jsonb, $6::bigint
 from (select $13::bigint as id) j left join stint.policies p on p.id = j.id
 returning pos, case when $12::boolean then pg_notify('stint', 'work ' || pg_current_xact_id()) is null end`
 
-// enqueueSQL appends several jobs that are ready at once; each is its own first entry. One
-// job in arrays of one would take a third longer: the server plans such a statement again
-// for each call.
+// oneOfMoreSQL stores one job of which more is asked, with the parameters of uniqueSQL: as a batch of one
+// it would take three times as long, most of it for a plan that the server makes again for each call.
+const oneOfMoreSQL = `
+select s.job, s.job <> s.id, coalesce(s.same, true), false, coalesce(s.state, ''), coalesce(s.old, 0)
+from stint.store_job(($3::bigint[])[1], ($4::text[])[1], ($5::smallint[])[1], ($6::text[])[1], ($7::text[])[1]::jsonb,
+  ($1::bigint[])[($8::integer[])[1]], ($2::text[])[($8::integer[])[1]]::jsonb, ($9::bigint[])[1], ($10::text[])[1], ($11::text[])[1], ($12::text[])[1]::jsonb, ($13::smallint[])[1], ($14::text[])[1], ($15::text[])[1],
+  ($16::timestamptz[])[1], ($17::bigint[])[1], ($18::text[])[1]::text[], ($19::timestamptz[])[1], ($20::bigint[])[1], ($21::text[])[1], ($22::text[])[1], $23::boolean) as s`
+
+// enqueueSQL appends several jobs that are ready at once; each is its own first entry.
 const enqueueSQL = `
 with ` + dictSQL + `
 insert into stint.entries (lane, queue, priority, kind, args, policy, retry, timeout, urn, source, metadata, max_losses, correlation, limits)
@@ -183,7 +189,7 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 	switch scan := a.reader(columns); {
 	case tx.Handle != nil:
 		err = runIn(ctx, tx, stmts, scan)
-	case columns >= keyedColumns:
+	case slices.ContainsFunc(jobs, keyed):
 		err = runCommitted(ctx, s.pool, stmts, scan)
 	default:
 		err = spoken(ctx, s.pool, func(c *pgxpool.Conn) error { return runBatch(ctx, c, stmts, scan) })
@@ -201,7 +207,7 @@ type answer struct {
 	conflict error // of the first key that stands for something else
 }
 
-// reader reads rows that begin with an id, or those of keyedSQL.
+// reader reads rows that begin with an id.
 func (a *answer) reader(columns int) func(row func(...any) error) error {
 	switch columns {
 	case keyedColumns:
@@ -218,14 +224,14 @@ func (a *answer) reader(columns int) func(row func(...any) error) error {
 	}
 }
 
-// keyedColumns is how many columns keyedSQL answers with, and uniqueColumns uniqueSQL; others have
-// fewer.
+// keyedColumns is how many columns keyedSQL answers with, and uniqueColumns uniqueSQL and oneOfMoreSQL;
+// others have fewer.
 const (
 	keyedColumns  = 4
 	uniqueColumns = 6
 )
 
-// scanUnique reads what uniqueSQL answers.
+// scanUnique reads what uniqueSQL and oneOfMoreSQL answer.
 func (a *answer) scanUnique(row func(...any) error) error {
 	var state stint.State
 	var old stint.ID
@@ -285,7 +291,7 @@ func (s *Store) enqueueStatements(jobs []stint.NewJob, limits []string, known di
 	switch text {
 	case s.sql.keyed:
 		return stmts, keyedColumns
-	case s.sql.unique:
+	case s.sql.unique, s.sql.oneOfMore:
 		return stmts, uniqueColumns
 	}
 	return stmts, 1
@@ -344,6 +350,8 @@ func orNull(text string) any {
 func (s *Store) enqueueArgs(jobs []stint.NewJob, limits []string, known dictionary) (string, []any) {
 	c := columnsOf(jobs, limits, known)
 	switch {
+	case len(jobs) == 1:
+		return s.sql.oneOfMore, append(c.all(known), c.keys.column, c.unique.column)
 	case c.unique.column != nil:
 		return s.sql.unique, append(c.all(known), c.keys.column, c.unique.column)
 	case c.keys.column != nil:

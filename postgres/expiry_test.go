@@ -22,7 +22,7 @@ func TestJobsThatMayBeginAtAnyTimePayNothingForIt(t *testing.T) {
 		{[]stint.NewJob{job()}, false},
 		{[]stint.NewJob{job(), job()}, false},
 		{[]stint.NewJob{job(), job(stint.Retry(retry.None()))}, false},
-		{[]stint.NewJob{job(stint.StartWithin(time.Hour))}, true},
+		{[]stint.NewJob{job(stint.StartWithin(time.Hour)), job()}, true},
 		{[]stint.NewJob{job(), job(stint.StartBy(time.Now()))}, true},
 	} {
 		stmts, _ := s.enqueueStatements(c.jobs, nil, dictionary{}, false)

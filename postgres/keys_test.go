@@ -146,7 +146,7 @@ func TestJobsWithoutKeysPayNothingForThem(t *testing.T) {
 		{[]stint.NewJob{job()}, false},
 		{[]stint.NewJob{job(), job(stint.Correlation("a"))}, false},
 		{[]stint.NewJob{job(stint.Delay(time.Hour), stint.Tag("t")), job()}, false},
-		{[]stint.NewJob{job(stint.IdempotencyKey("a"))}, true},
+		{[]stint.NewJob{job(stint.IdempotencyKey("a")), job()}, true},
 		{[]stint.NewJob{job(), job(stint.IdempotencyKey("a"))}, true},
 	} {
 		stmts, columns := s.enqueueStatements(c.jobs, nil, dictionary{}, false)

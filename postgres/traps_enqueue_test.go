@@ -115,6 +115,7 @@ var enqueueTraps = []trap{
 		start := value[time.Time](b, tx, `select now()`)
 		time.Sleep(idle)
 		b.enqueueIn(Tx(tx), 1, stint.Delay(delay))
+		b.enqueueIn(Tx(tx), 2, stint.Delay(delay))
 		value[int64](b, tx, `select stint.enqueue('k', delay => '30 ms')`)
 		b.must(tx.Commit(b.Context()))
 		for _, due := range value[[]time.Time](b, b.s.pool, `select array_agg(due) from stint.waiting`) {
@@ -122,8 +123,8 @@ var enqueueTraps = []trap{
 				return fmt.Errorf("a job in %v, enqueued after %v, is due %v after the begin", delay, idle, due.Sub(start))
 			}
 		}
-		if n := value[int64](b, b.s.pool, `select count(*) from stint.waiting`); n != 2 {
-			return fmt.Errorf("%d jobs wait, want 2", n)
+		if n := value[int64](b, b.s.pool, `select count(*) from stint.waiting`); n != 4 {
+			return fmt.Errorf("%d jobs wait, want 4", n)
 		}
 		return nil
 	}},

@@ -17,7 +17,7 @@ var keyTraps = []trap{
 	{"A key whose first holder commits meanwhile is answered with that job", func(b *bench) error {
 		tx := begin(b, b.s)
 		first := b.enqueueIn(Tx(tx), 1, stint.IdempotencyKey("a"))[0]
-		answer := b.receipts(stint.Tx{}, "a")
+		answer := b.receipts(stint.Tx{}, "a", "b")
 		if err := b.blocked(); err != nil {
 			return err
 		}
@@ -25,7 +25,7 @@ var keyTraps = []trap{
 		if r := <-answer; r.err != nil || r.list[0] != (stint.Receipt{ID: first, Duplicate: true}) {
 			return fmt.Errorf("answered with %+v, want a duplicate of job %d", r, first)
 		}
-		return b.count(1)
+		return b.count(2)
 	}},
 	{"A key that is forgotten while somebody asks for it is taken anew", func(b *bench) error {
 		old := b.enqueue(1, stint.IdempotencyKey("a"))[0]

@@ -934,16 +934,20 @@ $$;
 -- What a text such as until-ended,by=/tenant|/id,replace makes of a job: its
 -- unique key, how long it holds that (microseconds from its enqueue, or the length
 -- of a calendar slot), what becomes of the job that has it, and for how long jobs that
--- replace one another are put off at most. Values are compared as jsonb.
-create function stint.unique_key(p_unique text, p_kind text, p_args jsonb, out key text, out scope text, out period bigint, out mode text, out latest bigint)
+-- replace one another are put off at most; and when either of these is over, if it is enqueued
+-- now. Values are compared as jsonb.
+create function stint.unique_key(p_unique text, p_kind text, p_args jsonb,
+  out key text, out scope text, out period bigint, out mode text, out latest bigint, out until timestamptz)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  clock    timestamptz := clock_timestamp();
   parts    text[] := string_to_array(p_unique, ',');
   part     text;
   pointers text[];
   across   text;
+  path     text[];
   at       jsonb;
   selected jsonb := '{}';
 begin
@@ -958,7 +962,10 @@ begin
   end if;
   foreach part in array parts[2:] loop
     if part like 'by=_%' and pointers is null then
-      pointers := array(select distinct p collate "C" from unnest(string_to_array(substr(part, 4), '|')) as p order by 1);
+      pointers := string_to_array(substr(part, 4), '|');
+      if cardinality(pointers) > 1 then
+        pointers := array(select distinct p collate "C" from unnest(pointers) as p order by 1);
+      end if;
     elsif part ~ '^across=[^[:cntrl:]]+$' and across is null then
       across := substr(part, 8);
     elsif part in ('keep', 'replace', 'replace-keep-time', 'cancel-old') and mode is null and (part <> 'cancel-old' or scope = 'until-ended') then
@@ -979,12 +986,19 @@ begin
     if part !~ '^(/([^~]|~[01])*)+$' then
       raise exception 'stint: % is no JSON pointer, such as /id', quote_literal(part) using errcode = '22023';
     end if;
-    at := p_args #> array(select replace(replace(t, '~1', '/'), '~0', '~') from unnest((string_to_array(part, '/'))[2:]) with ordinality as u(t, i) order by i);
+    path := (string_to_array(part, '/'))[2:];
+    if part like '%~%' then
+      path := array(select replace(replace(t, '~1', '/'), '~0', '~') from unnest(path) with ordinality as u(t, i) order by i);
+    end if;
+    at := p_args #> path;
     if at is null then
       raise exception 'stint: the arguments have nothing at %', part using errcode = '22023';
     end if;
     selected := selected || jsonb_build_object(part, at);
   end loop;
+  until := case scope when 'within' then clock + period * interval '1 microsecond'
+    when 'slot' then timestamptz 'epoch' + (floor(extract(epoch from clock) * 1000000 / period) + 1) * period * interval '1 microsecond'
+    else clock + latest * interval '1 microsecond' end;
   key := chr(1) || encode(sha256(convert_to(concat_ws(chr(10), scope, coalesce('across ' || across, 'kind ' || p_kind),
     coalesce(array_to_string(pointers, '|'), ''), case when pointers is null then p_args else selected end::text), 'UTF8')), 'hex');
 end
@@ -1052,10 +1066,7 @@ declare
 begin
   select array_agg(k.key order by i), array_agg(case when p_again is null then k.mode else 'keep' end order by i), array_agg(k.scope = 'until-started' order by i),
          array_agg(k.period is not null order by i),
-         array_agg(case k.scope when 'within' then clock + k.period * interval '1 microsecond'
-           when 'slot' then timestamptz 'epoch' + (floor(extract(epoch from clock) * 1000000 / k.period) + 1) * k.period * interval '1 microsecond'
-           else clock + k.latest * interval '1 microsecond' end order by i),
-         array_agg(case when k.mode = 'debounce' then clock + k.latest * interval '1 microsecond' end order by i)
+         array_agg(k.until order by i), array_agg(case when k.mode = 'debounce' then k.until end order by i)
     into keys, modes, starts, timed, untils, dues
     from unnest(p_unique, p_kinds, p_args) with ordinality as u(spec, kind, args, i), stint.unique_key(u.spec, u.kind, u.args) as k;
   if keys is null then
@@ -1072,6 +1083,10 @@ begin
       order by n.key, n.i
       on conflict (key) do nothing returning key)
     select coalesce(array_agg(n.key), '{}') into fresh from added n;
+  if cardinality(fresh) = cardinality(keys) then
+    return query select j, j, null::text, null::bigint, d from unnest(p_jobs, dues) as u(j, d);
+    return;
+  end if;
   for r in
     select * from (
       select a.key, a.i::integer, row_number() over of_key as n, (first_value(a.i) over of_key)::integer as first, bool_or(a.i is null) over (partition by a.key) as fresh
@@ -1195,6 +1210,76 @@ begin
 end
 $$;
 revoke execute on function stint.take_unique from public;
+
+-- Store one job of which more is asked than that it runs soon, in far less time than a batch of
+-- one: what it does not ask for, the server does not plan or look for. The answer is its id; the
+-- job that stands for it, itself or the one that has a key of it (nothing is stored then), with
+-- its state if that is a unique key; whether that has the same kind and arguments, if it is an idempotency
+-- key; and the job that made room. A job that is not yet due has its contents in the lane that no
+-- engine claims, and a waiting row. Where policies do not have p_policy, p_retry goes with the job.
+create function stint.store_job(p_lane bigint, p_queue text, p_priority smallint, p_kind text, p_args jsonb, p_policy bigint, p_retry jsonb,
+  p_timeout bigint, p_urn text, p_source text, p_metadata jsonb, p_max_losses smallint, p_correlation text, p_limits text,
+  p_at timestamptz, p_delay bigint, p_tags text[], p_start_by timestamptz, p_start_within bigint, p_key text, p_unique text, p_own boolean,
+  out id bigint, out job bigint, out state text, out same boolean, out old bigint) language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  clock  timestamptz := clock_timestamp();
+  due    timestamptz := case when p_at > clock then p_at when p_delay > 0 then clock + p_delay * interval '1 microsecond' end;
+  latest timestamptz; -- when a debounced job is to be due, or the job has another's time
+  policy bigint;
+  holder bigint;
+  k      record;
+begin
+  id := nextval('stint.positions'); job := id;
+  if p_key is not null then
+    select t.job, t.same into job, same from stint.take_keys(array[p_key], array[stint.fingerprint(p_kind, p_args)], array[id]) as t;
+    if job <> id or not same then
+      return;
+    end if;
+    same := null;
+  end if;
+  if p_unique is not null then
+    k := stint.unique_key(p_unique, p_kind, p_args);
+    insert into stint.idempotency (key, job, fingerprint, until, expires)
+      values (k.key, id, '', k.until, greatest(k.until, clock + interval '24 hours')) on conflict (key) do nothing;
+    if found then
+      latest := case when k.mode = 'debounce' then k.until end;
+    else
+      if k.scope = 'until-ended' and k.mode = 'keep' and p_key is null then -- as take_unique, which is slower
+        select i.job, h.state into holder, state
+          from (select i.job from stint.idempotency i where i.key = k.key order by (i.xmax = 0) desc limit 1) i, stint.unique_holder(i.job) as h;
+        if state in ('scheduled', 'retrying', 'available', 'running') then
+          job := holder;
+          return;
+        end if;
+      end if;
+      select t.job, t.state, t.old, t.due into job, state, old, latest
+        from stint.take_unique(array[p_unique], array[p_kind], array[p_args], array[p_key], array[id], p_own) as t;
+    end if;
+    if job is distinct from id then
+      return;
+    elsif latest is not null then
+      due := nullif(greatest(case when p_unique like '%,debounce:%' then least(coalesce(due, clock), latest) else latest end, clock), clock);
+    end if;
+  end if;
+  if p_policy is not null then
+    select p.id into policy from stint.policies p where p.id = p_policy;
+  end if;
+  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation, limits, start_by, uniqueness)
+    values (id, clock, case when due is null then p_lane else -1 end, p_queue, p_priority, p_kind, p_args, due, policy, case when policy is null then p_retry end,
+      p_timeout, p_tags, p_urn, p_source, p_metadata, p_max_losses, p_correlation, p_limits,
+      case when p_start_by is not null then stint.start_by(p_start_by, due) else coalesce(due, clock) + p_start_within * interval '1 microsecond' end, p_unique);
+  if due is not null then
+    insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind, limits)
+      values (id, due, id, 'scheduled', 1, p_priority, p_queue, p_kind, p_limits);
+  end if;
+  if p_tags is not null then
+    insert into stint.job_tags (tag, job) select t, id from unnest(p_tags) as t;
+  end if;
+end
+$$;
+revoke execute on function stint.store_job from public;
 
 -- Take the keys of one job that is to be claimed as it is appended, or fail: the
 -- detail of the error is the job that has one of them.

@@ -274,7 +274,6 @@ declare
   clock  timestamptz := clock_timestamp(); -- a delay counts from now: the start of a long transaction is long past
   at     timestamptz;
   bound  timestamptz;
-  id     bigint;
   name   text;
   q      text;
   p      integer;
@@ -282,8 +281,7 @@ declare
   labels text[];
   policy bigint;
   wanted jsonb;
-  first  record;
-  other  record;
+  stored record;
   is_unique text;
   gates  text; -- the limits, as entries keep them
   -- A list of jobs reads the JSON of all of them, and readers have bounds. What is short is not deep.
@@ -347,55 +345,31 @@ begin
     gates := stint.limit_keys(coalesce(enqueue.limits, k.limits), coalesce(nullif(enqueue.args, 'null'), '{}'));
   end if;
 
-  id := nextval('stint.positions');
-  if enqueue.idempotency_key is not null then
-    select t.job, t.same into first from stint.take_keys(array[enqueue.idempotency_key],
-      array[stint.fingerprint(enqueue.kind, coalesce(nullif(enqueue.args, 'null'), '{}'))], array[id]) as t;
-    if not first.same then
-      raise exception 'stint.enqueue: job % has the idempotency key %, with another kind or other arguments', first.job, quote_literal(enqueue.idempotency_key)
-        using errcode = 'ST005';
-    elsif first.job <> id then
-      raise notice 'stint.enqueue: a duplicate of job %, which has the idempotency key %', first.job, quote_literal(enqueue.idempotency_key);
-      return first.job;
-    end if;
-  end if;
-  if is_unique is not null then
-    select * into other from stint.take_unique(array[is_unique], array[enqueue.kind],
-      array[coalesce(nullif(enqueue.args, 'null'), '{}')], array[enqueue.idempotency_key], array[id], false);
-    if other.job <> id then
-      raise notice 'stint.enqueue: a duplicate of job %, which holds the unique key and is %', other.job, coalesce(other.state, 'deleted');
-      return other.job;
-    elsif other.old is not null then
-      raise notice 'stint.enqueue: job % is cancelled for this one, which has its unique key', other.old;
-    end if;
-    if other.due is not null then
-      at := case when is_unique like '%,debounce:%' then least(coalesce(at, clock), other.due) else other.due end;
-    end if;
-    bound := coalesce(enqueue.start_by,
-      greatest(at, clock) + coalesce(enqueue.start_within, k.start_within * interval '1 millisecond'));
-    bound := stint.start_by(bound, at);
-  end if;
   k.retry := coalesce(wanted, k.retry);
   select s.id into policy from stint.policies s where s.body = k.retry limit 1;
-
-  if at <= clock then
-    at := null;
+  select * into stored from stint.store_job(stint.lane(q, p, 'normal', '', gates), q, p::smallint, enqueue.kind, coalesce(nullif(enqueue.args, 'null'), '{}'), policy, k.retry, t,
+    enqueue.urn, enqueue.source,
+    case when enqueue.description is null then nullif(enqueue.metadata, 'null')
+      else coalesce(nullif(enqueue.metadata, 'null'), '{}') || jsonb_build_object('description', enqueue.description) end,
+    k.max_losses, enqueue.correlation, gates, at, null, labels, enqueue.start_by,
+    case when enqueue.start_by is null then (extract(epoch from bound - greatest(at, clock)) * 1000000)::bigint end,
+    enqueue.idempotency_key, is_unique, false);
+  if not stored.same then
+    raise exception 'stint.enqueue: job % has the idempotency key %, with another kind or other arguments', stored.job, quote_literal(enqueue.idempotency_key)
+      using errcode = 'ST005';
+  elsif stored.same then
+    raise notice 'stint.enqueue: a duplicate of job %, which has the idempotency key %', stored.job, quote_literal(enqueue.idempotency_key);
+    return stored.job;
+  elsif stored.job <> stored.id then
+    raise notice 'stint.enqueue: a duplicate of job %, which holds the unique key and is %', stored.job, coalesce(stored.state, 'deleted');
+    return stored.job;
+  elsif stored.old is not null then
+    raise notice 'stint.enqueue: job % is cancelled for this one, which has its unique key', stored.old;
   end if;
-  insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation, start_by, uniqueness, limits)
-    values (id, clock, case when at is null then stint.lane(q, p, 'normal', '', gates) else -1 end, q, p, enqueue.kind,
-            coalesce(nullif(enqueue.args, 'null'), '{}'), at, policy, case when policy is null then k.retry end, t,
-            labels, enqueue.urn, enqueue.source,
-            case when enqueue.description is null then nullif(enqueue.metadata, 'null')
-              else coalesce(nullif(enqueue.metadata, 'null'), '{}') || jsonb_build_object('description', enqueue.description) end, k.max_losses, enqueue.correlation, bound, is_unique, gates);
-  if at is not null then
-    insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind, limits)
-      values (id, at, id, 'scheduled', 1, p, q, enqueue.kind, gates);
-  end if;
-  insert into stint.job_tags (tag, job) select l, id from unnest(labels) as l;
   if not enqueue.quiet then
-    perform pg_notify('stint', case when at is null and is_unique is null then 'work ' || pg_current_xact_id() else '' end);
+    perform pg_notify('stint', case when at > clock or is_unique is not null then '' else 'work ' || pg_current_xact_id() end);
   end if;
-  return id;
+  return stored.id;
 end
 $$;
 revoke execute on function stint.enqueue from public;
