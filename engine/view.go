@@ -46,7 +46,8 @@ type view struct {
 	mark   store.Mark    // of what was appended
 	behind bool          // there may be work that neither the list nor a look since the mark shows
 	all    time.Time     // when all lanes were looked at
-	cost   time.Duration // how long that took
+	took   time.Duration // how long that took
+	cost   time.Duration // the lesser time of the last two: one may be slow by chance, as the first mostly is
 	turn   int           // counts these looks
 }
 
@@ -119,7 +120,8 @@ func (v *view) lookAtAll(ctx context.Context) error {
 	limit, cancel := v.s.limit(ctx)
 	heads, err := v.s.store.Look(limit, v.hints())
 	cancel()
-	v.cost = time.Since(began)
+	took := time.Since(began)
+	v.cost, v.took = min(took, v.took), took
 	if err != nil {
 		return err
 	}

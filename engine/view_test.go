@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,6 +76,42 @@ func TestWhoBuriesAnEngineLooksForWhatItHeldAtOnce(t *testing.T) {
 			if waited := began[i].Sub(at); waited > 2*slowLook {
 				t.Errorf("what engine %d held began %v after its burial, want %v at most", i, waited, 2*slowLook)
 			}
+		}
+	})
+}
+
+// slowFirst is a store whose first look takes long, as on a server that is not warm.
+type slowFirst struct {
+	*sqlite.Store
+	slow  sync.Once
+	since atomic.Int64 // looks at what was appended
+}
+
+func (s *slowFirst) Look(ctx context.Context, known store.LaneHints) ([]store.LaneHead, error) {
+	s.slow.Do(func() { time.Sleep(slowLook) })
+	return s.Store.Look(ctx, known)
+}
+
+func (s *slowFirst) LookSince(ctx context.Context, m store.Mark) (store.Appended, error) {
+	s.since.Add(1)
+	return s.Store.LookSince(ctx, m)
+}
+
+// An engine that takes looks at its few lanes for dear learns of urgent work only from what was appended, and when
+// that is much only after several times what it believes a look to cost.
+func TestOneSlowLookDoesNotMakeLooksDear(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		slow := &slowFirst{Store: s}
+		fill(t, s, "work", 1000, stint.DefaultQueue)
+		mux := stint.NewMux()
+		handle(mux, "work", func(context.Context, *stint.Job) error { time.Sleep(10 * time.Millisecond); return nil })
+		stop := start(t, slow, mux, engine.Config{Slots: 4})
+		time.Sleep(10 * time.Second)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if n := slow.since.Load(); n > 0 {
+			t.Errorf("it looked %d times only at what was appended", n)
 		}
 	})
 }
