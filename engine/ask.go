@@ -156,7 +156,8 @@ func (p *permits) doubtLocked(g *gate, doubted bool) {
 // answeredLocked notes what the store said of a gate.
 func (p *permits) answeredLocked(h *store.Hold) {
 	g, now := p.gates[h.Gate], time.Now()
-	g.seen, g.stale = now, h.Busy
+	heard := g.heard == p.calls // of what the answer may not know yet
+	g.seen, g.stale = now, h.Busy || heard
 	if h.Busy && g.doubted {
 		return
 	}
@@ -186,7 +187,7 @@ func (p *permits) answeredLocked(h *store.Hold) {
 	}
 	for _, set := range g.sets {
 		switch {
-		case h.Busy, !set.heldUp() && set.free() > 0:
+		case h.Busy, heard, !set.heldUp() && set.free() > 0:
 			set.retry = time.Time{}
 		case !h.Next.IsZero() && more.After(now):
 			set.retry, later = more, more.Sub(now)
@@ -220,7 +221,7 @@ func (p *permits) hear(news store.News) {
 
 // lookAgainLocked has the session ask about a gate as soon as it may.
 func (p *permits) lookAgainLocked(g *gate) {
-	g.stale = g.stale || g.held > 0
+	g.stale, g.heard = g.stale || g.held > 0, p.calls
 	for _, set := range g.sets {
 		set.retry = time.Time{}
 	}
@@ -251,7 +252,7 @@ func (p *permits) mayHaveChanged() {
 	n := 0
 	for _, g := range p.gates {
 		if g.held > 0 && now.Sub(g.seen) > askPermits/2 {
-			g.stale = true
+			g.stale, g.heard = true, p.calls
 			if n++; n == maxRefreshed {
 				break
 			}

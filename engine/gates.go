@@ -56,6 +56,7 @@ type gate struct {
 	planned  int       // how many the claim stage is about to claim tasks for
 	doubted  bool      // the outcome of the last call is unknown
 	stale    bool      // it is to be asked about again
+	heard    int64     // the last call that had begun when there was news of it
 	seen     time.Time // when the store was asked last
 	lastUsed time.Time
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/proof/pace"
+	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
 )
 
@@ -381,4 +382,60 @@ func TestAKeyWithFewJobsDoesNotWaitForOneWithMany(t *testing.T) {
 			t.Errorf("half of them waited for %v and longer", waits[10])
 		}
 	})
+}
+
+// lateAnswers is a store of whose answers about permits the nth comes late: something happens after it was read.
+type lateAnswers struct {
+	*sqlite.Store
+	nth       atomic.Int64
+	meanwhile func()
+}
+
+func (s *lateAnswers) Permits(ctx context.Context, engine store.EngineID, req store.PermitRequest) ([]store.Hold, error) {
+	holds, err := s.Store.Permits(ctx, engine, req)
+	if s.nth.Add(-1) == 0 {
+		s.meanwhile()
+		time.Sleep(100 * time.Millisecond) // the news has arrived
+	}
+	return holds, err
+}
+
+func TestNewsThatComesWhileTheStoreAnswersIsNotLost(t *testing.T) {
+	for name, paused := range map[string]bool{"a pause": false, "the end of a pause": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+				pause := func() {
+					if err := s.PauseLimit(t.Context(), "api", store.Pause{For: 50 * time.Minute}); err != nil {
+						t.Error(err)
+					}
+				}
+				late := &lateAnswers{Store: s, meanwhile: pause}
+				late.nth.Store(4) // after which it asks for no more
+				if paused {
+					pause()
+					late.nth.Store(1)
+					late.meanwhile = func() {
+						if was, err := s.ResumeLimit(t.Context(), "api"); err != nil || !was {
+							t.Error(was, err)
+						}
+					}
+				}
+				var began atomic.Int64
+				mux := handlers(map[string]stint.LimitRule{"api": {}}, func(numbered) error {
+					began.Add(1)
+					time.Sleep(10 * time.Millisecond)
+					return nil
+				})
+				enqueueNumbered(t, s, 1000, []string{"a"}, stint.Limited("api"))
+				stop := start(t, late, mux, engine.Config{Slots: 2})
+				time.Sleep(2 * time.Second) // enough for 400
+				if n := began.Load(); paused && n < 300 || !paused && n > 100 {
+					t.Errorf("%d jobs began", n)
+				}
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }

@@ -140,8 +140,7 @@ func (s *session) buryIfDead(ctx context.Context, e store.EngineInfo, seen *obse
 	})
 	switch {
 	case err == nil:
-		s.lookAgain.Store(true)
-		s.wakeups[work].notify()
+		s.workCameBack()
 		s.wakeups.leasesFree()
 		s.emit(event.Event{Type: event.EventBurial, Engine: s.token, Other: &e, Count: n, Begun: began}) // listeners may take their time
 		s.reportLost(lost)
@@ -169,10 +168,16 @@ func (s *session) recoverOrphans(ctx context.Context) {
 		s.trouble(ctx, "recover what burials left", err)
 	}
 	if n > 0 {
+		s.workCameBack()
 		s.emit(event.Event{Type: event.EventBurial, Engine: s.token, Count: n})
-		s.wakeups[work].notify()
 		s.reportLost(lost)
 	}
+}
+
+// workCameBack has the claim stage look at once: what dead engines held goes first.
+func (s *session) workCameBack() {
+	s.lookAgain.Store(true)
+	s.wakeups[work].notify()
 }
 
 // terminateBlockers ends the database sessions that block a burial, after they did so for another
