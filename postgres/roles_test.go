@@ -221,11 +221,12 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 			// What would make an entry another's: its job, its contents, its place among the transactions.
 			`insert into stint.entries (lane, job, body, queue, kind) values (1, 1, 1, 'q', 'k')`,
 			`insert into stint.entries (lane, xid, queue, kind, args) values (1, '3', 'q', 'k', '{}')`)
+		const stores = `select stint.store_job(1, 'q', 0::smallint, 'k', '{}', null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, false)`
 		f.refused("caller", append(append(reads, acts...), alters...)...)
-		f.refused("caller", `select from stint.meta`, `select stint.lane('q', 0, 'normal')`, `select stint.take_keys('{a}', '{a}', '{1}')`, `select nextval('stint.positions')`,
+		f.refused("caller", `select from stint.meta`, `select stint.lane('q', 0, 'normal')`, `select stint.take_keys('{a}', '{a}', '{1}')`, stores, `select nextval('stint.positions')`,
 			`insert into stint.entries (lane, queue, kind, args) values (1, 'q', 'k', '{}')`)
 		f.refused("viewer", append(acts, alters...)...)
-		f.refused("viewer", `select stint.enqueue('k')`, `select stint.take_keys('{a}', '{a}', '{1}')`, `select nextval('stint.positions')`)
+		f.refused("viewer", `select stint.enqueue('k')`, `select stint.take_keys('{a}', '{a}', '{1}')`, stores, `select nextval('stint.positions')`)
 
 		// What is missing is said with where it is to be had.
 		if _, err := stint.NewClient(viewer).Enqueue(t.Context(), stint.NewJob{Kind: "k"}); err == nil || !strings.Contains(err.Error(), "stint migrate roles") {

@@ -91,6 +91,7 @@ func TestOfAUniqueKeyThereAreNeverTwoUnfinishedJobsWhoeverIsKilled(t *testing.T)
 		defer close(looked)
 		for !closed(over) {
 			var n int
+			began := time.Now()
 			err := w.pool.QueryRow(t.Context(), `
 				select count(*) from (
 				  select from stint.jobs where state not in ('completed', 'failed', 'cancelled') group by args ->> 'key' having count(*) > 1) k`).Scan(&n)
@@ -98,7 +99,7 @@ func TestOfAUniqueKeyThereAreNeverTwoUnfinishedJobsWhoeverIsKilled(t *testing.T)
 				t.Errorf("%d keys have two jobs that have not ended, %v", n, err)
 				return
 			}
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(max(100*time.Millisecond, 4*time.Since(began))) // each reads all jobs
 		}
 	}()
 	all := w.insist(16, 1000, jobs(t, 4000), 0, stint.UniqueUntilEnded(stint.By("/key")))

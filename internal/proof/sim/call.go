@@ -126,8 +126,10 @@ func (p *process) isAwake() bool {
 
 // travels tells whether a request can arrive without its caller: not one that
 // has to ask it something on the way, nor the end of a transaction that is the
-// caller's own.
-func (o op) travels() bool { return o != opBury && o != opSweep && o != opCommit }
+// caller's own. Nor one for permits: what PostgreSQL is sent is what they are to be
+// after what was read (see store.Grant), and comes to nothing after a later call
+// about gates in doubt, as [store.Limiter] demands; the model of permits has it arrive late.
+func (o op) travels() bool { return o != opBury && o != opSweep && o != opCommit && o != opPermits }
 
 // fenced tells whether a request holds the fence of its engine while it is
 // under way.

@@ -175,7 +175,9 @@ func (p *process) mustHaveHeard(ctx context.Context, job *stint.Job, began time.
 	if began.After(since) {
 		since = began
 	}
-	if late := time.Since(since); late > p.ttl/4+time.Second && !p.distracted(opCancelling, since) {
+	// An engine asks, pauses for a tenth of a second, and waits for a quarter of its time to live; an answer
+	// read just before the cancellation may take as long as one after it.
+	if late := time.Since(since); late > p.ttl/4+time.Second/10+2*patience && !p.distracted(opCancelling, since) {
 		p.w.wrong("job %d: for %v nobody told its handler on %s that it is cancelled", job.ID, late, p.name)
 	}
 }
