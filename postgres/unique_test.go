@@ -148,6 +148,7 @@ var uniqueTraps = []trap{
 		must1(client.Enqueue(b.Context(), uniqueJob))(b)
 		tx := begin(b, b.s)
 		must1(client.With(Tx(tx)).Enqueue(b.Context(), uniqueJob))(b)
+		must1(client.With(Tx(tx)).EnqueueMany(b.Context(), []stint.NewJob{uniqueJob, uniqueJob}))(b)
 		w := storetest.Join(b, b.s, "k")
 		w.Complete(w.ClaimAll()...)
 		short, cancel := context.WithTimeout(b.Context(), 5*time.Second)
@@ -343,7 +344,7 @@ func TestUniqueJobsSurviveTheEndsOfTheirProducers(t *testing.T) {
 		for ctx.Err() == nil {
 			time.Sleep(20 * time.Millisecond)
 			_, _ = s.pool.Exec(ctx, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
-				and query like '%as wanted%' and pid <> pg_backend_pid() order by random() limit 1`)
+				and (query like '%as wanted%' or query like '%store_job%') and pid <> pg_backend_pid() order by random() limit 1`)
 		}
 	})
 	w := storetest.Join(t, s, "k")

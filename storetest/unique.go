@@ -234,8 +234,13 @@ var uniqueTests = []test{
 		both := job("k", stint.UniqueUntilEnded(), stint.IdempotencyKey("b"))
 		r := t.keyed(both, both)
 		expect(t, r[0] == (stint.Receipt{ID: first, Duplicate: true, State: stint.Available}) && r[1].ID == first && r[1].Duplicate, "it is answered with %+v", r)
+		alone := job("k", stint.UniqueUntilEnded(), stint.IdempotencyKey("a"))
+		r = t.keyed(alone)
+		equal(t, r[0], stint.Receipt{ID: first, Duplicate: true, State: stint.Available}, "alone it is answered with %+v, want %+v")
 		w := t.join("k")
 		w.Complete(w.One())
+		r = t.keyed(alone)
+		equal(t, r[0], stint.Receipt{ID: first, Duplicate: true}, "its repetition is answered with %+v, want %+v")
 		r = t.keyed(both)
 		equal(t, r[0], stint.Receipt{ID: first, Duplicate: true}, "the repetition is answered with %+v, want %+v")
 		fresh := t.keyed(job("k", stint.UniqueUntilEnded(), stint.IdempotencyKey("c")))[0]

@@ -1221,7 +1221,7 @@ create function stint.store_job(p_lane bigint, p_queue text, p_priority smallint
   p_timeout bigint, p_urn text, p_source text, p_metadata jsonb, p_max_losses smallint, p_correlation text, p_limits text,
   p_at timestamptz, p_delay bigint, p_tags text[], p_start_by timestamptz, p_start_within bigint, p_key text, p_unique text, p_own boolean,
   out id bigint, out job bigint, out state text, out same boolean, out old bigint) language plpgsql security definer
-set search_path = pg_catalog, pg_temp
+set search_path = pg_catalog, pg_temp set enable_seqscan = off
 as $$
 declare
   clock  timestamptz := clock_timestamp();
