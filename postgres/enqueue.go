@@ -30,13 +30,14 @@ select $1::bigint, $2::text, $3::smallint, $4::text, $5::text::jsonb, $6::bigint
 from (select $13::bigint as id) j left join stint.policies p on p.id = j.id
 returning pos, case when $12::boolean then pg_notify('stint', 'work ' || pg_current_xact_id()) is null end`
 
-// oneOfMoreSQL stores one job of which more is asked, with the parameters of uniqueSQL: as a batch of one
-// it would take three times as long, most of it for a plan that the server makes again for each call.
+// oneOfMoreSQL stores one job of which more is asked, with the parameters of uniqueSQL. That would be planned
+// again for each call, which takes 1.5 ms where a unique key takes 0.1.
 const oneOfMoreSQL = `
 select s.job, s.job <> s.id, coalesce(s.same, true), false, coalesce(s.state, ''), coalesce(s.old, 0)
 from stint.store_job(($3::bigint[])[1], ($4::text[])[1], ($5::smallint[])[1], ($6::text[])[1], ($7::text[])[1]::jsonb,
-  ($1::bigint[])[($8::integer[])[1]], ($2::text[])[($8::integer[])[1]]::jsonb, ($9::bigint[])[1], ($10::text[])[1], ($11::text[])[1], ($12::text[])[1]::jsonb, ($13::smallint[])[1], ($14::text[])[1], ($15::text[])[1],
-  ($16::timestamptz[])[1], ($17::bigint[])[1], ($18::text[])[1]::text[], ($19::timestamptz[])[1], ($20::bigint[])[1], ($21::text[])[1], ($22::text[])[1], $23::boolean) as s`
+  ($1::bigint[])[($8::integer[])[1]], ($2::text[])[($8::integer[])[1]]::jsonb, ($9::bigint[])[1], ($10::text[])[1], ($11::text[])[1],
+  ($12::text[])[1]::jsonb, ($13::smallint[])[1], ($14::text[])[1], ($15::text[])[1], ($16::timestamptz[])[1], ($17::bigint[])[1],
+  ($18::text[])[1]::text[], ($19::timestamptz[])[1], ($20::bigint[])[1], ($21::text[])[1], ($22::text[])[1], $23::boolean) as s`
 
 // enqueueSQL appends several jobs that are ready at once; each is its own first entry.
 const enqueueSQL = `

@@ -89,6 +89,9 @@ func (p *process) send(ctx context.Context, f fate, o op, arrive func()) error {
 	if f.late && o.travels() {
 		p.w.strays.Go(func() {
 			time.Sleep(f.lag)
+			if p.outdated(o, f) {
+				return
+			}
 			p.w.note(p.name, nil, "a %v that was given up arrives", o)
 			arrive()
 		})
@@ -126,10 +129,13 @@ func (p *process) isAwake() bool {
 
 // travels tells whether a request can arrive without its caller: not one that
 // has to ask it something on the way, nor the end of a transaction that is the
-// caller's own. Nor one for permits: what PostgreSQL is sent is what they are to be
-// after what was read (see store.Grant), and comes to nothing after a later call
-// about gates in doubt, as [store.Limiter] demands; the model of permits has it arrive late.
-func (o op) travels() bool { return o != opBury && o != opSweep && o != opCommit && o != opPermits }
+// caller's own.
+func (o op) travels() bool { return o != opBury && o != opSweep && o != opCommit }
+
+// outdated tells whether a request that arrives late comes to nothing. One for permits does after a later
+// one: what PostgreSQL is sent is what they are to be after what was read (see store.Grant), and the later
+// one named these gates as doubted, as [store.Limiter] demands.
+func (p *process) outdated(o op, f fate) bool { return o == opPermits && p.count(o) > f.n+1 }
 
 // fenced tells whether a request holds the fence of its engine while it is
 // under way.
