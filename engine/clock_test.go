@@ -9,7 +9,6 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
-	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
@@ -23,7 +22,7 @@ func TestAProgramWhoseClockIsYearsOffEnqueuesAndWorksOnTime(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	for name, sleep := range map[string]time.Duration{"behind": 0, "ahead": 100 * year} {
 		t.Run(name, func(t *testing.T) {
-			url := pgtest.New(t)
+			url := migrated.New(t)
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(sleep)
 				worksOnTime(t, url, 20*year)

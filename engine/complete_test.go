@@ -15,7 +15,6 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/event"
-	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"
@@ -153,7 +152,7 @@ func TestARunNowWhoseCompletionWasInDoubtAnswersWhatIsRecorded(t *testing.T) {
 
 func TestCompleteTxMakesTheWorkAndItsOutcomeTrueTogether(t *testing.T) {
 	ctx := t.Context()
-	pool, err := pgxpool.New(ctx, pgtest.New(t))
+	pool, err := pgxpool.New(ctx, migrated.New(t))
 	if err != nil {
 		t.Fatal(err)
 	}

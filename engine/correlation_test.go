@@ -11,7 +11,6 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
-	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/store"
 )
@@ -125,7 +124,7 @@ func TestEveryWayToEnqueueFromAHandlerHandsTheCorrelationOn(t *testing.T) {
 }
 
 func TestWhatAHandlerEnqueuesInItsTransactionBelongsToItsJob(t *testing.T) {
-	pool, err := pgxpool.New(t.Context(), pgtest.New(t))
+	pool, err := pgxpool.New(t.Context(), migrated.New(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,16 @@ func TestMain(m *testing.M) {
 	pgtest.Main(m)
 }
 
+// migrated is a database with the schema.
+var migrated = pgtest.NewTemplate(func(ctx context.Context, url string) error {
+	s, err := postgres.Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	s.Close()
+	return nil
+})
+
 type anyStore interface {
 	store.Store
 	store.Inspector
@@ -47,7 +57,7 @@ func onEach(t *testing.T, f func(t *testing.T, s anyStore)) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		s, err := postgres.Open(t.Context(), pgtest.New(t))
+		s, err := postgres.Open(t.Context(), migrated.New(t))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/event"
-	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
 )
@@ -324,7 +323,7 @@ func leader(database string) {
 func TestWhenTheProcessThatLeadsIsKilledAnotherTakesOverWithinALease(t *testing.T) {
 	for name, database := range map[string]func(t *testing.T) string{
 		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "jobs.db") },
-		"postgres": func(t *testing.T) string { return pgtest.New(t) },
+		"postgres": func(t *testing.T) string { return migrated.New(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

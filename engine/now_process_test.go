@@ -13,7 +13,6 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
-	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/storetest"
@@ -52,7 +51,7 @@ func openAny(ctx context.Context, database string) (anyStore, error) {
 func TestAProcessThatIsKilledInTheMiddleIsChargedAndItsJobRunsElsewhere(t *testing.T) {
 	for name, database := range map[string]func(t *testing.T) string{
 		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "jobs.db") },
-		"postgres": func(t *testing.T) string { return pgtest.New(t) },
+		"postgres": func(t *testing.T) string { return migrated.New(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

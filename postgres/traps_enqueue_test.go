@@ -110,13 +110,13 @@ var enqueueTraps = []trap{
 		return nil
 	}},
 	{"A delay counts from the enqueue", func(b *bench) error {
-		const idle, delay = 60 * time.Millisecond, 30 * time.Millisecond
+		const idle, delay = 60 * time.Millisecond, time.Minute
 		tx := begin(b, b.s)
 		start := value[time.Time](b, tx, `select now()`)
 		time.Sleep(idle)
 		b.enqueueIn(Tx(tx), 1, stint.Delay(delay))
 		b.enqueueIn(Tx(tx), 2, stint.Delay(delay))
-		value[int64](b, tx, `select stint.enqueue('k', delay => '30 ms')`)
+		value[int64](b, tx, `select stint.enqueue('k', delay => '1 min')`)
 		b.must(tx.Commit(b.Context()))
 		for _, due := range value[[]time.Time](b, b.s.pool, `select array_agg(due) from stint.waiting`) {
 			if due.Sub(start) < idle+delay {

@@ -405,6 +405,9 @@ func TestSuiteCatchesMutants(t *testing.T) {
 	if os.Getenv(faultVariable) != "" {
 		t.Skip("this is a mutant")
 	}
+	if testing.Short() {
+		t.Skip("it takes minutes, and tests the tests: before a release, as all other mutants")
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -18,9 +18,7 @@ import (
 // many connections as before.
 func TestADatabaseThatIsAwayForLongCostsLittle(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it is away for long")
-	}
+	atLength(t)
 	const (
 		workers     = 3
 		connections = 6 + 1 + 2 + 2 // of each: for the engine, to listen, for the store and for the workload

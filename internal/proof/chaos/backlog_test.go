@@ -24,6 +24,7 @@ import (
 // urgent or stands in another queue begins soon, and when all of it was done and has
 // been deleted, its room is free. STINT_CHAOS_BACKLOG=10000000 is for an hour.
 func TestABacklogSlowsNothingDownAndLeavesNothingBehind(t *testing.T) {
+	atLength(t)
 	t.Parallel()
 	n, small := 10_000, 10_000
 	if text := os.Getenv("STINT_CHAOS_BACKLOG"); text != "" {

@@ -33,6 +33,7 @@ var borders = []int64{1 << 31, 1 << 32, 1 << 53}
 // A fleet works over each border: positions, which are ids of jobs too, numbers of
 // claims, and those of changes.
 func TestNumbersMayGrowAcrossEveryBorder(t *testing.T) {
+	atLength(t)
 	t.Parallel()
 	onEach(t, func(t *testing.T, db string) {
 		const n = 60 // jobs before a border, and at least as many behind it
@@ -84,9 +85,7 @@ func TestNumbersMayGrowAcrossEveryBorder(t *testing.T) {
 // The log is in the order of transaction numbers, which have 64 bits: what a server
 // shows as 32 of them begins anew in each epoch.
 func TestTransactionNumbersMayGrowAcrossEpochs(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it restarts a server of its own")
-	}
+	atLength(t)
 	t.Parallel()
 	resetwal, major := "", 0
 	for _, one := range pgtest.Installations() {

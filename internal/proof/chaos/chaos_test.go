@@ -6,6 +6,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"iter"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -130,6 +132,26 @@ func every(pause time.Duration, client func(i int) *chaos.Producer) func(i int) 
 
 // dice are what the seed decides for one purpose.
 func (w *world) dice(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, purpose)) }
+
+// atLength skips, in -short, what takes long and has a shorter test of the same kind of trouble beside it.
+func atLength(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes longer than ten seconds")
+	}
+}
+
+// few are, in -short, n cases of a table, others in each run; all of them otherwise.
+func few[K comparable, V any](n int, table iter.Seq2[K, V]) map[K]V {
+	cases := maps.Collect(table)
+	for k := range cases {
+		if !testing.Short() || len(cases) <= n {
+			break
+		}
+		delete(cases, k)
+	}
+	return cases
+}
 
 // jobs is how large a run is: small in CI, and as large as one likes by hand.
 func jobs(t *testing.T, small int) int {

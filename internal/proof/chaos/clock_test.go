@@ -66,6 +66,7 @@ func (w *world) resumesBehind() time.Duration {
 // A beat that the clock was put back behind says nothing any more of when it
 // came. What others saw does.
 func TestAnEngineThatDiedBeforeTheClockWasPutBackIsBuriedInTime(t *testing.T) {
+	atLength(t)
 	t.Parallel()
 	w, server := wrongClock(t)
 	ttl := pace.Of(2 * time.Second)
@@ -90,6 +91,7 @@ func TestAnEngineThatDiedBeforeTheClockWasPutBackIsBuriedInTime(t *testing.T) {
 // By when a job is to begin is a matter of the server's clock, also when that was set
 // while an engine ran.
 func TestWhatIsToBeginInTimeRunsWhenTheServersClockWasPutBack(t *testing.T) {
+	atLength(t)
 	t.Parallel()
 	w, server := wrongClock(t)
 	ttl := pace.Of(2 * time.Second)

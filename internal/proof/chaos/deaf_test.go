@@ -3,6 +3,7 @@
 package chaos_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 // Whoever believes to be rung, and is not, finds out by asking: for work each
 // second, for what people want at the time of each beat.
 func TestWhereNotificationsAreLostEverythingIsFoundByAsking(t *testing.T) {
-	for name, share := range map[string]float64{"all": 1, "half": 0.5} {
+	for name, share := range few(1, maps.All(map[string]float64{"all": 1, "half": 0.5})) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, pgtest.New(t))

@@ -53,14 +53,6 @@ func (p *pair) failOver(between func()) {
 	over()
 }
 
-// atLength skips what takes long where that is not asked for.
-func atLength(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("it takes longer than ten seconds")
-	}
-}
-
 // A standby that each commit waits for has all that anybody was told of: its
 // promotion is an outage, and nothing else.
 func TestAFailoverToASynchronousStandbyLosesNothing(t *testing.T) {

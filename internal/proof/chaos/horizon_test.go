@@ -16,6 +16,7 @@ import (
 // Somebody's transaction stays open, and another one is prepared and forgotten:
 // vacuum can clean up nothing that died since.
 func TestAPinnedHorizonUnderLoadLosesAndHoldsUpNothing(t *testing.T) {
+	atLength(t)
 	t.Parallel()
 	pinned := 5 * time.Second
 	if long() {

@@ -3,6 +3,7 @@
 package chaos_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -58,7 +59,7 @@ func (w *world) until(what, text string, args ...any) {
 // A process of its own machine the survivor may prove to be gone; one of
 // another machine must have been silent for its time to live.
 func TestAKilledWorkersJobsRunElsewhereFirstInLine(t *testing.T) {
-	for where, moved := range map[string]bool{"on the same machine": false, "on another machine": true} {
+	for where, moved := range few(1, maps.All(map[string]bool{"on the same machine": false, "on another machine": true})) {
 		t.Run(where, func(t *testing.T) {
 			t.Parallel()
 			killOneOfTwo(t, moved)
@@ -179,6 +180,7 @@ func killOneOfTwo(t *testing.T, moved bool) {
 }
 
 func TestAFrozenWorkerIsBuriedAndRecordsNothing(t *testing.T) {
+	atLength(t)
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
 	frozen := w.Start(chaos.Worker{Name: "frozen", DB: w.url, Slots: 4, TimeToLive: pace.Of(2 * time.Second)})
@@ -209,7 +211,7 @@ func TestAFrozenWorkerIsBuriedAndRecordsNothing(t *testing.T) {
 }
 
 func TestAJobThatKillsItsProcessEndsAfterItsBudgetAndNoBystanderIsChargedTwice(t *testing.T) {
-	for _, c := range []struct {
+	for _, c := range few(1, slices.All([]struct {
 		policy retry.Policy
 		runs   int
 		reason string
@@ -217,7 +219,7 @@ func TestAJobThatKillsItsProcessEndsAfterItsBudgetAndNoBystanderIsChargedTwice(t
 		{retry.Default(), stint.DefaultMaxLosses, retry.ReasonLost},
 		{retry.None(), stint.DefaultMaxLosses, retry.ReasonLost},
 		{retry.Fixed(1, time.Hour), 2, retry.ReasonExhausted},
-	} {
+	})) {
 		t.Run(c.policy.String(), func(t *testing.T) {
 			t.Parallel()
 			killItsProcess(t, c.policy, c.runs, c.reason)

@@ -3,6 +3,7 @@
 package chaos_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -44,10 +45,10 @@ func (w *world) limited(rule stint.LimitRule, engines, work, jobs int, trouble f
 // Each two seconds one of twenty engines is killed, every few seconds one is frozen for longer than its
 // time to live, and sessions are ended all the time.
 func TestNoMoreThanALimitAllowsRunsWhateverHappensToEngines(t *testing.T) {
-	for name, c := range map[string]struct {
+	for name, c := range few(1, maps.All(map[string]struct {
 		work int
 		used float64
-	}{"jobs of 50 ms": {50, 0.95}, "jobs of 5 ms": {5, 0.85}} {
+	}{"jobs of 50 ms": {50, 0.95}, "jobs of 5 ms": {5, 0.85}})) {
 		t.Run(name, func(t *testing.T) {
 			during := minutes(t, "STINT_CHAOS_MINUTES", 15*time.Second)
 			w := newWorld(t, pgtest.New(t))
@@ -79,6 +80,7 @@ func TestNoMoreThanALimitAllowsRunsWhateverHappensToEngines(t *testing.T) {
 
 // A rate is kept over an outage of the server, and what was missed is not made up for.
 func TestARateIsKeptWhateverHappensToTheServer(t *testing.T) {
+	atLength(t)
 	during := minutes(t, "STINT_CHAOS_MINUTES", 20*time.Second)
 	server := pgtest.Start(t, pgtest.Options{Fsync: true})
 	w := newWorld(t, server.New(t))

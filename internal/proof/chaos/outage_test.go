@@ -5,6 +5,7 @@ package chaos_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"testing"
 	"time"
@@ -68,6 +69,7 @@ func (w *world) works() time.Duration { w.t.Helper(); return w.Works(w.t.Context
 func (w *world) recovers() time.Duration { w.t.Helper(); return w.Recovers(w.t.Context(), w.ground) }
 
 func TestImmediateRestartsOfTheDatabaseUnderLoadAreSurvived(t *testing.T) {
+	atLength(t)
 	t.Parallel()
 	times, every := 2, 2*time.Second
 	if long() {
@@ -96,6 +98,7 @@ func TestImmediateRestartsOfTheDatabaseUnderLoadAreSurvived(t *testing.T) {
 // database is back its clock says that everybody is dead: nobody may believe it
 // without having watched.
 func TestAfterAnOutageNobodyIsBuriedWronglyAndWorkResumes(t *testing.T) {
+	atLength(t)
 	t.Parallel()
 	outage, ttl := pace.Of(5*time.Second), pace.Of(2*time.Second)
 	if long() {
@@ -151,9 +154,7 @@ func (w *world) endSessions(during time.Duration) {
 // Each commit takes a tenth of a second, in which its session may be ended: then nobody
 // knows whether it was done. Once no more sessions are ended, what is due is moved at once.
 func TestWhatIsDueWaitsForNobodyWhenCommitsTookLongAndSessionsEnded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("commits take long")
-	}
+	atLength(t)
 	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{Fsync: true, Settings: map[string]string{"commit_delay": "100000", "commit_siblings": "0"}})
 	w := newWorld(t, server.New(t))
@@ -214,7 +215,7 @@ func TestAnOutageOfTheServerCancelsAndRepeatsNothing(t *testing.T) {
 	if long() {
 		outage = 24 * time.Second // and recovery, which on a busy machine takes seconds
 	}
-	for name, mode := range map[string]pgtest.Mode{"stopped": pgtest.Fast, "crashed": pgtest.Immediate} {
+	for name, mode := range few(1, maps.All(map[string]pgtest.Mode{"stopped": pgtest.Fast, "crashed": pgtest.Immediate})) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := pgtest.Start(t, pgtest.Options{Fsync: true})
@@ -241,6 +242,7 @@ func TestAnOutageOfTheServerCancelsAndRepeatsNothing(t *testing.T) {
 
 // An engine that is cut off without a word gives up before anybody may take over.
 func TestAnEngineThatIsCutOffForLongGivesUpBeforeItIsBuried(t *testing.T) {
+	atLength(t)
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
 	proxy := w.behind()

@@ -86,9 +86,7 @@ func (w *ward) close() (lives int) {
 
 // One after the other: of several killers at once each may be taken for the other.
 func TestAJobThatEndsItsProcessInWhateverWayIsGivenUpAndItsNeighboursAreNot(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute")
-	}
+	atLength(t)
 	t.Parallel()
 	onEach(t, func(t *testing.T, db string) {
 		w := newWard(t, db, pace.Of(2*time.Second))

@@ -3,6 +3,7 @@
 package chaos_test
 
 import (
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -39,6 +40,7 @@ func TestTwoBeatsInARowThatFailCostAnEngineNothing(t *testing.T) {
 // A connection that goes silent (a firewall forgot it, say) is not told from
 // an answer that takes long. A beat must not wait for it until it is too late.
 func TestAConnectionThatGoesSilentUnderABeatCostsAnEngineNothing(t *testing.T) {
+	atLength(t)
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
 	proxy := w.behind()
@@ -70,6 +72,7 @@ func (w *world) keepsItsPlace(p *chaos.Process, proxy *chaos.Proxy) {
 // fences itself even while a flush waits for its answer. When the database is
 // back it joins anew, without anybody's help.
 func TestAnEngineCutOffInSilenceAmidAFlushComesBackByItself(t *testing.T) {
+	atLength(t)
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
 	proxy := w.behind()
@@ -109,10 +112,10 @@ func TestAnEngineCutOffInSilenceAmidAFlushComesBackByItself(t *testing.T) {
 // The other calls of an engine must not wait for ever either: it would beat,
 // and so nobody would bury it, but do only a part of its work.
 func TestAConnectionThatGoesSilentUnderACallHoldsUpAnEngineForAWhileOnly(t *testing.T) {
-	for name, text := range map[string]string{
+	for name, text := range few(1, maps.All(map[string]string{
 		"looking for work": "stint.look(", "promoting": "stint.promote(", "looking at the roster": "from stint.engines e join stint.beats",
 		"claiming": "stint.claim(", "finishing": "stint.finish(", "reading what it holds": "from stint.claims c cross join",
-	} {
+	})) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, pgtest.New(t))

@@ -3,6 +3,8 @@
 package chaos_test
 
 import (
+	"maps"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -23,7 +25,7 @@ const promptly = time.Second
 
 func TestAWorkerToldToStopFinishesWhatRunsAndLeavesNothingBehind(t *testing.T) {
 	const long = 10
-	for _, tt := range []struct {
+	for _, tt := range few(1, slices.All([]struct {
 		name   string
 		signal syscall.Signal
 		grace  time.Duration
@@ -32,7 +34,7 @@ func TestAWorkerToldToStopFinishesWhatRunsAndLeavesNothingBehind(t *testing.T) {
 		{"TERM", syscall.SIGTERM, 0, check.OK},
 		{"INT", syscall.SIGINT, 0, check.OK},
 		{"TERM, and the grace is over", syscall.SIGTERM, 2 * promptly, check.Cancelled},
-	} {
+	})) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, pgtest.New(t))
@@ -110,7 +112,7 @@ func TestHandlersThatIgnoreTheStopRunAgainElsewhereOnlyWhenTheirProcessIsGone(t 
 		deaf  = 3
 		heed  = 3
 	)
-	for name, signal := range map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT} {
+	for name, signal := range few(1, maps.All(map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT})) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, pgtest.New(t))
@@ -161,11 +163,11 @@ func TestHandlersThatIgnoreTheStopRunAgainElsewhereOnlyWhenTheirProcessIsGone(t 
 
 func TestASecondSignalEndsAWorkerAtOnce(t *testing.T) {
 	const n = 4
-	for name, signals := range map[string][2]syscall.Signal{
+	for name, signals := range few(1, maps.All(map[string][2]syscall.Signal{
 		"TERM and TERM": {syscall.SIGTERM, syscall.SIGTERM},
 		"INT and INT":   {syscall.SIGINT, syscall.SIGINT},
 		"INT and TERM":  {syscall.SIGINT, syscall.SIGTERM},
-	} {
+	})) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, pgtest.New(t))

@@ -16,6 +16,7 @@ import (
 
 // What engines have they keep, and that is enough for them.
 func TestWhileAServerHasNoConnectionLeftEnginesKeepTheirPlaces(t *testing.T) {
+	atLength(t)
 	t.Parallel()
 	ttl := pace.Of(4 * time.Second)
 	w := newWorld(t, pgtest.Start(t, pgtest.Options{Settings: map[string]string{"max_connections": "60"}}).New(t))
@@ -46,6 +47,7 @@ func TestWhileAServerHasNoConnectionLeftEnginesKeepTheirPlaces(t *testing.T) {
 // Engines whose sessions were ended have nothing to beat with, and lose their
 // places rightly. One that is started meanwhile ends with an error.
 func TestEnginesThatFindNoConnectionComeBackByThemselves(t *testing.T) {
+	atLength(t)
 	t.Parallel()
 	ttl := pace.Of(2 * time.Second)
 	w := newWorld(t, pgtest.Start(t, pgtest.Options{Settings: map[string]string{"max_connections": "60"}}).New(t))

@@ -166,6 +166,7 @@ func (k *ticking) end() {
 // All are due at the same instants, which is the worst that schedules can do. The
 // full length takes STINT_CHAOS_MINUTES, and has a thousand schedules of a minute.
 func TestFiveEnginesFireEveryOccurrenceExactlyOnceWhileTheyDie(t *testing.T) {
+	atLength(t)
 	t.Parallel()
 	long := long()
 	server := (*pgtest.Server)(nil)

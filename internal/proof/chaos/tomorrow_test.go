@@ -17,6 +17,7 @@ import (
 // The schema is upgraded while a fleet works on it, programs of both versions
 // work side by side, and those that are too old are told to leave.
 func TestARollingUpgradeLosesAndDoublesNothing(t *testing.T) {
+	atLength(t)
 	t.Parallel()
 	ttl := pace.Of(2 * time.Second)
 	w := newWorld(t, pgtest.New(t))

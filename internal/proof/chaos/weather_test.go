@@ -3,6 +3,7 @@
 package chaos_test
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,9 +17,7 @@ import (
 // Far from its database an engine is slower, and nothing else: it keeps its
 // place, and so its jobs.
 func TestEnginesFarFromTheirDatabaseKeepTheirPlaces(t *testing.T) {
-	if testing.Short() {
-		t.Skip("far away all takes long")
-	}
+	atLength(t)
 	ttl := pace.Of(6 * time.Second)
 	for name, weather := range map[string]chaos.Weather{
 		"100 ms each way":       {Least: 100 * time.Millisecond, Most: 100 * time.Millisecond},
@@ -61,11 +60,11 @@ func TestEnginesFarFromTheirDatabaseKeepTheirPlaces(t *testing.T) {
 // nor does its kernel. The server goes on believing in its connections, with
 // whatever was open on them.
 func TestAMachineThatVanishesHoldsUpNobodyForLong(t *testing.T) {
-	for _, at := range []point{
+	for _, at := range few(1, slices.All([]point{
 		{"inside a claim that holds its lane", chaos.ClaimCommits, chaos.Hold(chaos.Forever), chaos.Args{}},
 		{"inside a flush", chaos.FinishCommits, chaos.Hold(chaos.Forever), chaos.Args{}},
 		{"inside a transaction that completes its job", chaos.TxCommits, chaos.Hold(chaos.Forever), chaos.Args{Tx: true}},
-	} {
+	})) {
 		t.Run(at.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, pgtest.New(t))

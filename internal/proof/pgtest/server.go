@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"context"
 	crypto "crypto/rand"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Options says what a private server shall be like. The zero value is a server of the newest version found, made for
@@ -66,7 +69,8 @@ type Server struct {
 	port    int // fixed once the server has started for the first time
 	process *serverProcess
 
-	templates sync.Map // *Template to func() (string, error)
+	templates sync.Map       // *Template to func() (string, error)
+	sessions  chan *pgx.Conn // of a shared server: what admin used and may use again
 }
 
 // Start starts a private server and stops it when the test ends. If the test fails, it prints the end of the
@@ -187,6 +191,7 @@ func (s *Server) SocketURL(database string) string {
 // open creates a cluster and starts its server.
 func open(installation Installation, options Options) (*Server, error) {
 	s := &Server{installation: installation, durable: options.Fsync, space: options.Space, password: crypto.Text()}
+	s.sessions = make(chan *pgx.Conn, 4)
 	return s, s.setUp(func() error { return s.initialise(options) })
 }
 
@@ -222,6 +227,9 @@ func (s *Server) setUp(fill func() error) (err error) {
 func (s *Server) close() error {
 	s.verb.Lock()
 	defer s.verb.Unlock()
+	for len(s.sessions) > 0 {
+		(<-s.sessions).Close(context.Background())
+	}
 	err := s.halt(Immediate)
 	releaseSharedMemory(s.dir.pidFile())
 	err = errors.Join(err, s.dir.remove())
@@ -313,6 +321,7 @@ var defaults = map[string]string{
 var fleeting = map[string]string{
 	"fsync":            "off",
 	"full_page_writes": "off",
+	"wal_init_zero": "off",
 	"max_wal_size":     "256MB", // A checkpoint is cheap here, and the log may lie in memory.
 }
 
