@@ -45,7 +45,6 @@ var points = []point{
 // An engine whose process got no processor for long fences itself, though nothing was done
 // to it. That its attempts are returned then is explained by its own word, and by nothing else.
 func TestAnEngineThatGotNoProcessorIsJudgedByItsOwnWord(t *testing.T) {
-	atLength(t)
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
 	const ttl = 2 * time.Second // nobody else is there who could bury it before it fences itself

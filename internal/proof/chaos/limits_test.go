@@ -80,7 +80,6 @@ func TestNoMoreThanALimitAllowsRunsWhateverHappensToEngines(t *testing.T) {
 
 // A rate is kept over an outage of the server, and what was missed is not made up for.
 func TestARateIsKeptWhateverHappensToTheServer(t *testing.T) {
-	atLength(t)
 	during := minutes(t, "STINT_CHAOS_MINUTES", 20*time.Second)
 	server := pgtest.Start(t, pgtest.Options{Fsync: true})
 	w := newWorld(t, server.New(t))

@@ -3,6 +3,7 @@
 package chaos_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,14 +39,12 @@ func TestAFleetWorksThroughAPoolerThatSharesSessions(t *testing.T) {
 	if said.Doing != "listen" || !strings.Contains(said.Err, "pooler") {
 		t.Errorf("the first thing that went wrong was %+v", said)
 	}
-	notRung := 0
-	for _, e := range w.Events("worker-2.1") {
-		if e.Type == event.EventTrouble && e.Doing == "listen" {
-			notRung++
-		}
-	}
-	if notRung > 3 {
-		t.Errorf("that it hears nothing was said %d times", notRung)
+	troubles := slices.DeleteFunc(w.Events("worker-2.1"), func(e chaos.Event) bool {
+		late := e.Doing == "beat" && strings.Contains(e.Err, "deadline exceeded") // the machine is busy
+		return e.Type != event.EventTrouble || late
+	})
+	if len(troubles) > 3 {
+		t.Errorf("its troubles are %+v", troubles)
 	}
 }
 

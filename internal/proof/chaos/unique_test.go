@@ -81,7 +81,7 @@ func (w *world) insist(producers, keys, n, work int, unique ...stint.Option) (al
 	}
 }
 
-// Producers ask for jobs of five hundred keys that are unique until they have ended.
+// Producers ask for jobs of a thousand keys that are unique until they have ended.
 func TestOfAUniqueKeyThereAreNeverTwoUnfinishedJobsWhoeverIsKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
@@ -102,7 +102,7 @@ func TestOfAUniqueKeyThereAreNeverTwoUnfinishedJobsWhoeverIsKilled(t *testing.T)
 			time.Sleep(max(100*time.Millisecond, 4*time.Since(began))) // each reads all jobs
 		}
 	}()
-	all := w.insist(16, 500, jobs(t, 2000), 0, stint.UniqueUntilEnded(stint.By("/key")))
+	all := w.insist(16, 1000, jobs(t, 4000), 0, stint.UniqueUntilEnded(stint.By("/key")))
 	close(over)
 	<-looked
 	stored := w.number(`select count(*) from stint.jobs`)
@@ -111,7 +111,7 @@ func TestOfAUniqueKeyThereAreNeverTwoUnfinishedJobsWhoeverIsKilled(t *testing.T)
 		  select started, max(finished) over (partition by args ->> 'key' order by started rows between unbounded preceding and 1 preceding) as before
 		  from stint.jobs) j`)
 	t.Logf("%d requests stored %d jobs; %d looks", len(all), stored, looks)
-	if together > 0 || stored < 450 || stored >= len(all) || looks < 10 {
+	if together > 0 || stored < 900 || stored >= len(all) || looks < 10 {
 		t.Errorf("of %d jobs %d began before another one of their key had ended", stored, together)
 	}
 }
@@ -123,7 +123,7 @@ func TestOneMoreAfterTheCurrentRunsAfterTheLastRequestWhoeverIsKilled(t *testing
 	if err := w.store.SetLimit(t.Context(), "key", stint.LimitRule{AtOnce: 1}, "", ""); err != nil {
 		t.Fatal(err)
 	}
-	all := w.insist(16, 100, jobs(t, 2000), 30, stint.UniqueUntilStarted(stint.By("/key")), stint.LimitedBy("key", "/key"))
+	all := w.insist(16, 100, jobs(t, 4000), 30, stint.UniqueUntilStarted(stint.By("/key")), stint.LimitedBy("key", "/key"))
 	history, err := check.Read(w.Dir)
 	if err != nil {
 		t.Fatal(err)

@@ -70,8 +70,8 @@ func (s *Server) create(ctx context.Context, name, source string) error {
 	return nil
 }
 
-// admin executes statements, one after the other, in the maintenance database. A session that is new needs ten times as long
-// to create a database as one that has done so, so a shared server keeps those that nobody uses.
+// admin executes statements, one after the other, in the maintenance database. A session that is new needs twice as
+// long to create a database as one that has done so, so a shared server keeps those that nobody uses.
 func (s *Server) admin(ctx context.Context, statements ...string) error {
 	conn, err := s.session(ctx)
 	if err != nil {

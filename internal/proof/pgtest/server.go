@@ -321,7 +321,6 @@ var defaults = map[string]string{
 var fleeting = map[string]string{
 	"fsync":            "off",
 	"full_page_writes": "off",
-	"wal_init_zero":    "off",
 	"max_wal_size":     "256MB", // A checkpoint is cheap here, and the log may lie in memory.
 }
 
