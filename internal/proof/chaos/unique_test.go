@@ -11,6 +11,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/proof/chaos"
 	"github.com/stint-go/stint/internal/proof/check"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
@@ -27,7 +28,7 @@ func (w *world) insist(producers, keys, n, work int, unique ...stint.Option) (al
 	w.t.Helper()
 	var keepers []*chaos.Keeper
 	for i := range 4 {
-		keepers = append(keepers, w.Keep(chaos.Worker{Name: fmt.Sprint("worker-", i), DB: w.url, Slots: 10, TimeToLive: 2 * time.Second, MaxOutage: 10 * time.Second}))
+		keepers = append(keepers, w.Keep(chaos.Worker{Name: fmt.Sprint("worker-", i), DB: w.url, Slots: 10, TimeToLive: pace.Of(2 * time.Second), MaxOutage: pace.Of(10 * time.Second)}))
 	}
 	w.until("they have joined", `select count(*) = 4 from stint.engines`)
 	var mu sync.Mutex
