@@ -40,7 +40,11 @@ type Args struct {
 	Deaf   string `json:"deaf,omitempty"`   // on the worker of this name: go on, cancelled or not
 	Grant  int    `json:"grant,omitempty"`  // attempts that its policy grants, where that is another one; negative: nobody knows
 	Lock   bool   `json:"lock,omitempty"`   // let nobody else run it before this process is gone
+	Limit  string `json:"limit,omitempty"`  // the limit that it waits for, one of limits, and its key
 }
+
+// limits are those that all workers declare: how many jobs may run at once.
+var limits = map[string]int{"few": 3, "each": 1}
 
 // Anywhere stands for the name of each worker, in Args.Hang.
 const Anywhere = "*"

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stint-go/stint/event"
@@ -242,7 +243,7 @@ func addTold(ctx context.Context, g *Ground, facts *check.Facts) error {
 		grant, losses int
 		recovers      int64
 		tx            bool
-		poison        string
+		poison, limit string
 	}
 	all := map[int64]told{}
 	var (
@@ -250,8 +251,8 @@ func addTold(ctx context.Context, g *Ground, facts *check.Facts) error {
 		t  told
 	)
 	text := `select id, args->>'key', coalesce(cast(args->>'grant' as integer), 0), coalesce(max_losses, 3), coalesce(recovered, 0),
-		coalesce(cast(args->>'tx' as text), '') in ('true', '1'), coalesce(args->>'poison', '') from ` + g.table("jobs")
-	err := g.each(ctx, text, []any{&id, &t.key, &t.grant, &t.losses, &t.recovers, &t.tx, &t.poison}, func() error {
+		coalesce(cast(args->>'tx' as text), '') in ('true', '1'), coalesce(args->>'poison', ''), coalesce(args->>'limit', '') from ` + g.table("jobs")
+	err := g.each(ctx, text, []any{&id, &t.key, &t.grant, &t.losses, &t.recovers, &t.tx, &t.poison, &t.limit}, func() error {
 		all[id] = t
 		return nil
 	})
@@ -263,6 +264,9 @@ func addTold(ctx context.Context, g *Ground, facts *check.Facts) error {
 		t := all[j.ID]
 		j.Key, j.Recovers, j.LossesMax, j.Once = t.key, t.recovers, max(1, t.losses), t.losses == 0
 		j.CompletesItself, j.Lingers = t.tx, t.poison == lingers || t.poison == spins
+		if name, _, _ := strings.Cut(t.limit, "="); name != "" {
+			j.AtOnce = map[string]int{t.limit: limits[name]}
+		}
 		switch {
 		case t.grant == 0:
 			j.ChargedMax = retries + 1

@@ -43,7 +43,7 @@ func (f *Fleet) Load(from, to check.Instant) Load {
 		r := &history.Runs[i]
 		end := cmp.Or(r.End, to)
 		for _, stop := range stops[history.Processes[r.Process].Name] {
-			if r.Start <= cmp.Or(stop.To, stop.From) {
+			if r.Start <= cmp.Or(stop.To, stop.From).Add(waking) {
 				end = min(end, stop.From)
 			}
 		}
@@ -77,6 +77,9 @@ func (f *Fleet) Load(from, to check.Instant) Load {
 	load.Used = float64(busy) / float64(to.Sub(from))
 	return load
 }
+
+// waking is how long a process that stood still takes to go on with what it was about to do.
+const waking = 100 * time.Millisecond
 
 // standstills are the times from which each process was dead or, to their end, frozen.
 func (f *Fleet) standstills() map[string][]check.Disturbance {

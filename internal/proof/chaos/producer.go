@@ -20,7 +20,7 @@ type Producer struct {
 	History *check.Writer
 	Rand    *rand.Rand
 	Mixed   bool // jobs that fail, panic, snooze, wait and take time; otherwise all are quick
-	Varied  bool // of the mixed jobs some have policies, bounds, keys and labels of their own
+	Varied  bool // of the mixed jobs some have policies, bounds, keys, limits and labels of their own
 	Deadly  bool // and a few end their process each time
 
 	Slow bool // some of the mixed jobs take a second or two
@@ -188,6 +188,15 @@ func (p *Producer) job(key string) (stint.NewJob, error) {
 		more, args.Grant = p.variety(key)
 		options = append(options, more...)
 		args.Exit = p.Deadly && p.Rand.IntN(150) == 0
+		switch p.Rand.IntN(6) {
+		case 0:
+			args.Limit = "few"
+		case 1:
+			args.Limit = fmt.Sprintf("each=%d", p.Rand.IntN(20))
+		}
+		if args.Limit != "" {
+			options = append(options, stint.Limited(args.Limit))
+		}
 	}
 	return Kind.New(args, options...)
 }

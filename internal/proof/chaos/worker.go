@@ -145,6 +145,9 @@ func (w *Worker) run(ctx context.Context) error {
 	mux := stint.NewMux()
 	mux.Add(Kind.Declaration(), w.handler(history, ground, &engines))
 	stint.Handle(mux, Bulk, nothing)
+	for name, n := range limits {
+		mux.Limit(name, stint.LimitRule{AtOnce: n})
+	}
 	e, err := engine.New(ground.Store, mux, engine.Config{
 		Instance: w.Name, Slots: w.Slots, TimeToLive: w.TimeToLive, MaxOutage: w.maxOutage(), Grace: w.Grace, Poll: w.Poll,
 		OnEvent: func(ev event.Event) {

@@ -124,7 +124,9 @@ func Compare(h *History, f *Facts, opt Options) *Report {
 		c.origin(s)
 		c.drained(s)
 		c.handlers(s)
+		c.holds(s)
 	})
+	c.limits()
 	c.absent()
 	c.whole(others)
 	c.occurrences()
@@ -154,6 +156,7 @@ type checker struct {
 	clean  map[int64]bool
 	gone   map[int64]Instant   // jobs that were deleted, or may have been: when that was answered, or 0
 	others map[string]*promise // the enqueues that were not committed, by key
+	gates  map[string][]held   // the runs under each limit and its key
 	runs   []int               // what [checker.match] works on, kept for the next story
 	best   []int               // and its table
 	strays int                 // jobs that were deleted, or may have been, and that no enqueue is known of
@@ -167,6 +170,7 @@ func newChecker(h *History, f *Facts, opt Options) *checker {
 		taken:  takings(f.Claims),
 		roster: set(f.Roster),
 		clean:  set(opt.Clean),
+		gates:  map[string][]held{},
 		gone:   make(map[int64]Instant, len(opt.Deleted)),
 	}
 	for _, d := range opt.Deleted {

@@ -13,7 +13,7 @@ func TestARightHistoryIsClean(t *testing.T) {
 	w := busyWorld()
 	w.opt.Drained = true
 	want := &Report{
-		Jobs: 13, Final: 13, Deleted: 2, Enqueues: 18, Runs: 20, OpenRuns: 1,
+		Jobs: 14, Final: 14, Deleted: 2, Enqueues: 19, Runs: 21, OpenRuns: 1,
 		RolledBack: 1, UnknownCommitted: 2, UnknownAbsent: 2, Overlaps: map[Does]int{Freezes: 1},
 		Reruns: map[string]int{ReasonRetry: 2, ReasonSnooze: 1, ReasonReturn: 1, ReasonCrash: 2, ReasonCutOff: 1},
 	}
@@ -75,8 +75,18 @@ func TestAnUnfinishedHistoryIsClean(t *testing.T) {
 	if err := got.Err(); err != nil {
 		t.Error(err)
 	}
-	if got.Jobs != 19 || got.Final != 13 {
-		t.Errorf("%d jobs, %d final; want 19 and 13", got.Jobs, got.Final)
+	if got.Jobs != 20 || got.Final != 14 {
+		t.Errorf("%d jobs, %d final; want 20 and 14", got.Jobs, got.Final)
+	}
+}
+
+// What a frozen process went on with had been taken over, and so its limit is free.
+func TestAStaleRunHoldsNothing(t *testing.T) {
+	w := busyWorld()
+	w.limit(1, "frozen", "beside")
+	got := Compare(&w.h, &w.f, w.opt)
+	if err := got.Err(); err != nil || got.Overlaps[Freezes] != 2 {
+		t.Errorf("%v; overlaps explained %v", err, got.Overlaps)
 	}
 }
 

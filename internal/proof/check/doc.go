@@ -33,10 +33,10 @@
 // [Invariants] looks at the facts alone, and suits the cleanup of any test
 // that touches a store. [Compare] does the same and holds the history against
 // them: nothing lost, nothing doubled, and every second run explained by a
-// retry, a snooze, a return or a loss; every loss and every overlap of two
-// runs explained in turn by a [Disturbance] that the test caused. Each
-// [Rule] says what it demands. Everything is sorted once and walked job by
-// job, so a million jobs take seconds.
+// retry, a snooze, a return or a loss; every loss, every overlap of two runs and
+// every run above a limit explained in turn by a [Disturbance] that the test
+// caused. Each [Rule] says what it demands. Everything is sorted once and walked
+// job by job, so a million jobs take seconds.
 //
 // Take the facts and the history when nothing is going on: every process has
 // ended or idles. A history that moves on while it is read looks wrong.

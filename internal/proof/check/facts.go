@@ -62,6 +62,9 @@ type Job struct {
 	// Kept says that its handler may go on, for as long as it likes, when its
 	// engine was buried.
 	Kept bool
+
+	// AtOnce is how many jobs may run at once, by each limit that it waits for and its key.
+	AtOnce map[string]int
 }
 
 // The states of a job, named as everywhere.

@@ -45,6 +45,7 @@ const (
 	RuleRerun   Rule = "rerun"   // a second run follows an outcome that calls for it
 	RuleLoss    Rule = "loss"    // what was lost was lost with a buried engine to which something had happened
 	RuleOverlap Rule = "overlap" // two runs of a job overlap only as far as a disturbance explains
+	RuleLimit   Rule = "limit"   // no more jobs of a limit run at once than it allows, but as far as a disturbance explains
 )
 
 // RuleKept is the rule on servers that take each other's place.
@@ -55,7 +56,7 @@ var Rules = []Rule{
 	RuleCommitted, RuleRolledBack, RuleWhole, RuleStranger, RuleIdentity, RuleRecovered, RuleDeleted, RuleDrained,
 	RulePlace, RuleFinal, RuleState, RuleExecution, RuleAttempt, RulePolicy, RuleLosses,
 	RuleClaim, RuleRoster, RuleBuried, RuleClean, RuleOccurrence,
-	RuleRun, RuleOutcome, RuleRerun, RuleLoss, RuleOverlap, RuleKept,
+	RuleRun, RuleOutcome, RuleRerun, RuleLoss, RuleOverlap, RuleLimit, RuleKept,
 }
 
 // Violation is one thing that is wrong. Job is 0 when it concerns no job.

@@ -273,7 +273,11 @@ func (c *checker) overlap(s *story, i, k int) {
 	if end <= b.Start || s.of[i] == s.of[k] {
 		return
 	}
-	does, why := c.unexplained(s, i, k, end)
+	var does Does
+	why := "its outcome does not free the job before it ends"
+	if x := s.done[s.of[i]]; x != nil && (x.Outcome == OutcomeLost || x.Outcome == OutcomeReturned) {
+		does, why = c.unexplained(&s.jobs[0], a, b, end)
+	}
 	if why == "" {
 		c.report.excuse(does, 1)
 		return
@@ -283,15 +287,10 @@ func (c *checker) overlap(s *story, i, k int) {
 		s.entries[s.of[i]].Pos, c.process(a), s.entries[s.of[k]].Pos, c.process(b), why)
 }
 
-// unexplained says what is missing from the explanation of an overlap; nothing
-// when it is complete, but what had been done to the process. That it could not
-// reach the database is the last to be believed.
-func (c *checker) unexplained(s *story, i, k int, end Instant) (does Does, why string) {
-	a, b := &s.runs[i], &s.runs[k]
-	x := s.done[s.of[i]]
-	if x == nil || x.Outcome != OutcomeLost && x.Outcome != OutcomeReturned {
-		return "", "its outcome does not free the job before it ends"
-	}
+// unexplained says what is missing from the explanation of why a job's run went on when another one started
+// that had to wait for it; nothing when it is complete, but what had been done to the process. That it could
+// not reach the database is the last to be believed.
+func (c *checker) unexplained(job *Job, a, b *Run, end Instant) (does Does, why string) {
 	grave, buried := c.buried(b, a.Engine)
 	switch {
 	case !buried:
@@ -306,11 +305,11 @@ func (c *checker) unexplained(s *story, i, k int, end Instant) (does Does, why s
 			continue
 		}
 		bound := c.opt.Bound
-		if d.Does == CutsOff && !s.jobs[0].Lingers {
+		if d.Does == CutsOff && !job.Lingers {
 			bound = 0
 		}
 		switch {
-		case end <= d.allows(b.Start, bound) || s.jobs[0].Kept && end < forever:
+		case end <= d.allows(b.Start, bound) || job.Kept && end < forever:
 			if d.Does != CutsOff {
 				return d.Does, ""
 			}

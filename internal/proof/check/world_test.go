@@ -227,11 +227,19 @@ func busyWorld() *world {
 	frozen := w.job("frozen", Committed, StateAvailable).claimed(3).runs(3, Cancelled)
 	d := w.bury(3, Freezes, w.at)
 	frozen.ends(3, OutcomeLost, false).again().does(1, OK, OutcomeCompleted, true)
+	w.job("beside", Committed, StateAvailable).does(1, OK, OutcomeCompleted, true)
 	d.To = w.at
 	w.run("frozen").End = w.at.Add(time.Second)
 
 	w.opt.Disturbances = append(w.opt.Disturbances, Disturbance{Does: Stops, Process: "four", From: w.run("stopped").Start})
 	return w
+}
+
+// limit has jobs wait for a limit.
+func (w *world) limit(atOnce int, keys ...string) {
+	for _, key := range keys {
+		w.row(key).AtOnce = map[string]int{"limit": atOnce}
+	}
 }
 
 // stop is when the process of the run that was stopped was told to.

@@ -361,6 +361,15 @@ var wrong = []fault{
 		r.Start, r.End = w.at.Add(time.Minute), w.at.Add(2*time.Minute)
 		w.opt.Disturbances[1].To = r.Start
 	}},
+	{RuleLimit, "one more than a limit allows", func(w *world) {
+		w.limit(2, "plain", "maybe there", "there with it")
+		w.run("plain").End, w.run("maybe there").End = w.at, w.at
+	}},
+	{RuleLimit, "a job beside one whose process is frozen and was not buried yet", func(w *world) {
+		w.limit(1, "frozen", "beside")
+		r := w.run("beside")
+		r.Start, r.End = w.run("frozen").Start+1, w.run("frozen").Start+2
+	}},
 }
 
 // drop takes jobs out of both accounts.

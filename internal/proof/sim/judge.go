@@ -83,6 +83,7 @@ func (j *judging) compare(w *world) {
 				job.Schedule, job.Occurrence = t.Key, from.Occurrence
 			}
 		}
+		job.AtOnce = allowed(t.info.Limits)
 		job.CompletesItself, job.Kept, job.Recovers = t.Tx, t.info.Kind == kept, int64(t.info.Origin.Recovered)
 	}
 	j.Report = check.Compare(must(check.Read(w.historyDir)), facts, check.Options{Drained: true, Clean: w.clean, Disturbances: w.disturbed})

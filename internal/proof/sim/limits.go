@@ -134,9 +134,22 @@ type turn struct {
 	cost     int
 }
 
-// checkLimits checks that no more attempts than a rule allows ran at once of any gate, and that no more
-// began in any second, of those that their engines recorded: one that was frozen or cut off may go on
-// while others have its permits, and records nothing.
+// allowed is how many jobs may run at once, by each limit of one and its key.
+func allowed(limits []string) map[string]int {
+	all := map[string]int{}
+	for _, limit := range limits {
+		_, gate := stint.LimitCost(limit)
+		if gate == "tuned" {
+			all[gate] = mostTuned
+		} else if n := limitRules[store.LimitOf(gate)].AtOnce; n > 0 {
+			all[gate] = n
+		}
+	}
+	return all
+}
+
+// checkLimits checks that attempts began no faster than a rule allows, and in its order, of those that their
+// engines recorded: one that was frozen or cut off may go on while others have its permits, and records nothing.
 func (j *judging) checkLimits(w *world) {
 	gates := map[string][]turn{}
 	for _, x := range j.ledger.Executions {
@@ -150,29 +163,11 @@ func (j *judging) checkLimits(w *world) {
 	for gate, turns := range gates {
 		slices.SortFunc(turns, func(a, b turn) int { return cmp.Or(a.from.Compare(b.from), a.to.Compare(b.to)) })
 		rule := limitRules[store.LimitOf(gate)]
-		most := rule.AtOnce
-		if gate == "tuned" {
-			most = mostTuned
-		}
-		if most > 0 {
-			j.checkAtOnce(gate, turns, most)
-		}
 		if rule.Starts > 0 {
 			j.checkRate(gate, turns, rule)
 		}
 		if rule.InOrder {
 			j.checkOrder(gate, turns)
-		}
-	}
-}
-
-func (j *judging) checkAtOnce(gate string, turns []turn, most int) {
-	var running []turn
-	for _, t := range turns {
-		running = slices.DeleteFunc(running, func(r turn) bool { return !r.to.After(t.from.Add(rounding)) })
-		if running = append(running, t); len(running) > most {
-			j.wrong(t.job, "began at %v beside %d others of %s, which allows %d", t.from, len(running)-1, gate, most)
-			return
 		}
 	}
 }
