@@ -183,7 +183,7 @@ func (p *permits) answeredLocked(h *store.Hold) {
 	}
 	more, later := p.s.clock.local(h.Next), time.Duration(0) // when more can be had
 	if h.Next != h.Until {
-		more = more.Add(-store.StartLead)
+		more = more.Add(-store.StartLead / 2) // starts are bought for the other half at once
 	}
 	for _, set := range g.sets {
 		switch {

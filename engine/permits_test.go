@@ -267,6 +267,47 @@ func TestARateSpacesStarts(t *testing.T) {
 	})
 }
 
+// It buys starts for half of the lead at once, and is never without them.
+func TestAnEngineAloneUsesAllOfARate(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		const rate, n = 200, 600
+		starts := make(chan time.Time, n)
+		mux := stint.NewMux()
+		handle(mux, "k", func(context.Context, *stint.Job) error { starts <- time.Now(); return nil })
+		mux.Limit("rate", stint.LimitRule{Starts: rate, Per: time.Second})
+		jobs := slices.Repeat([]stint.NewJob{{Kind: "k", Limits: []string{"rate"}}}, n)
+		if _, err := stint.NewClient(s).EnqueueMany(t.Context(), jobs); err != nil {
+			t.Fatal(err)
+		}
+		far := &farPermits{Store: s}
+		stop := start(t, far, mux, engine.Config{Slots: 50})
+		first, last := <-starts, time.Time{}
+		for range n - 1 {
+			last = <-starts
+		}
+		asked := far.asked.Load()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if took, most := last.Sub(first), n*time.Second/rate*104/100; took > most || asked > n/5 {
+			t.Errorf("%d starts took %v and %d questions, want at most %v and %d", n, took, asked, most, n/5)
+		}
+	})
+}
+
+// farPermits takes two milliseconds for each question about permits.
+type farPermits struct {
+	*sqlite.Store
+	asked atomic.Int64
+}
+
+func (f *farPermits) Permits(ctx context.Context, engine store.EngineID, req store.PermitRequest) ([]store.Hold, error) {
+	f.asked.Add(1)
+	holds, err := f.Store.Permits(ctx, engine, req)
+	time.Sleep(2 * time.Millisecond)
+	return holds, err
+}
+
 // A dear job and cheap ones share a rate: none of them waits for ever, and what starts costs no more than it has.
 func TestAJobCountsAsManyStartsAsItCosts(t *testing.T) {
 	onEach(t, func(t *testing.T, s anyStore) {
