@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/bench/contest"
 	"github.com/stint-go/stint/bench/load"
 	"github.com/stint-go/stint/bench/server"
@@ -59,7 +60,7 @@ func burn(ctx context.Context, b *bench) error {
 					return err
 				}
 				return held.during(ctx, s, func() (err error) {
-					f, err = s.recorded(ctx, s.queue(load.Options{Plain: true, Lanes: s.lanes, AtOnce: s.atOnce, Keys: s.keys}))
+					f, err = s.recorded(ctx, s.queue(load.Options{Plain: true, Lanes: s.lanes, Limit: stint.LimitRule{AtOnce: s.atOnce}, Keys: s.keys}))
 					return err
 				})
 			})

@@ -37,8 +37,8 @@ type Options struct {
 	// Plain says that jobs have no arguments, and so no numbers.
 	Plain bool
 
-	AtOnce int // the limit of plain jobs: none
-	Keys   int // how many keys it has: 1, for all of them together
+	Limit stint.LimitRule // that jobs wait for: none
+	Keys  int             // how many keys it has: 1, for all of them together
 
 	Lanes int // over how many queues jobs are spread: 1, which is To
 
@@ -63,12 +63,7 @@ func New(store store.Store, o Options, closeStore func() error) *Queue {
 	if o.Plain {
 		q.plain = slices.Repeat([]stint.NewJob{plain.Job(nil)}, MostPlain)
 		for i := range q.plain {
-			q.plain[i].Queue = q.queueOf(i)
-			if o.AtOnce > 0 && o.Keys > 1 {
-				q.plain[i].Limits = []string{fmt.Sprintf("%s=%d", limit, i%o.Keys)}
-			} else if o.AtOnce > 0 {
-				q.plain[i].Limits = []string{limit}
-			}
+			q.plain[i].Queue, q.plain[i].Limits = q.queueOf(i), q.limitsOf(i)
 		}
 	}
 	return q
@@ -76,6 +71,17 @@ func New(store store.Store, o Options, closeStore func() error) *Queue {
 
 // limit is the name of the limit that jobs wait for.
 const limit = "load"
+
+// limitsOf are the limits of a job.
+func (q *Queue) limitsOf(n int) []string {
+	switch {
+	case q.o.Limit == stint.LimitRule{}:
+		return nil
+	case q.o.Keys > 1:
+		return []string{fmt.Sprintf("%s=%d", limit, n%q.o.Keys)}
+	}
+	return []string{limit}
+}
 
 // queueOf is the queue of a job.
 func (q *Queue) queueOf(n int) string {
@@ -133,7 +139,7 @@ func (q *Queue) jobs(first, n int) ([]stint.NewJob, error) {
 		if err != nil {
 			return nil, err
 		}
-		job.Queue = q.queueOf(first + i)
+		job.Queue, job.Limits = q.queueOf(first+i), q.limitsOf(first+i)
 		jobs[i] = job
 	}
 	return jobs, nil
@@ -172,8 +178,8 @@ func (q *Queue) Work(ctx context.Context, handle func(n int)) (stop func() error
 		return q.workOneByOne(ctx, handle)
 	}
 	mux := stint.NewMux()
-	if q.o.AtOnce > 0 {
-		mux.Limit(limit, stint.LimitRule{AtOnce: q.o.AtOnce})
+	if q.o.Limit != (stint.LimitRule{}) {
+		mux.Limit(limit, q.o.Limit)
 	}
 	if q.o.Plain {
 		mux.Add(plain, func(context.Context, *stint.Job) (json.RawMessage, error) {

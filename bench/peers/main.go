@@ -34,17 +34,19 @@ type options struct {
 	series   string        // the path of the plot and its figures, without the ending
 }
 
-// bouts are all that there are, in their order; the last is held only when it is
-// asked for.
-var bouts = []string{"burn", "pinned", "single", "latency", "unique", "tune"}
+// bouts are all that there are. Those from asked on are held only when they are asked for: three need
+// Node.js.
+var bouts = []string{"burn", "pinned", "single", "latency", "unique", "limit", "keys", "rate", "tune"}
+
+const asked = 5
 
 func parse(arguments []string, errs io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("peers", flag.ContinueOnError)
 	f.SetOutput(errs)
-	only, against := strings.Join(bouts[:len(bouts)-1], ","), ""
+	only, against := strings.Join(bouts[:asked], ","), ""
 	f.StringVar(&o.db, "db", "", "URL of a PostgreSQL server where databases may be created (default: one is started, and removed)")
 	f.IntVar(&o.major, "major", 0, "major version of the server that is started (default: the newest that is installed)")
-	f.StringVar(&only, "only", only, "which bouts; tune, too, looks for River's best settings")
+	f.StringVar(&only, "only", only, "which bouts; limit, keys and rate, too, need Node.js, and tune looks for River's best settings")
 	f.StringVar(&against, "against", "", "regular expression of the names of those who take part beside stint (default: all)")
 	o.Flags(f)
 	f.IntVar(&o.jobs, "jobs", 200_000, "how many jobs burn")
@@ -101,7 +103,8 @@ func run(ctx context.Context, arguments []string, out, errs io.Writer) (err erro
 		return err
 	}
 	record := &recording{}
-	held, err := o.choose(burn(s, o), pinned(s, o, record), single(s, o), latency(s, o), unique(s, o), tune(s, o))
+	all := append([]contest.Bout{burn(s, o), pinned(s, o, record), single(s, o), latency(s, o), unique(s, o), tune(s, o)}, limits(s, o)...)
+	held, err := o.choose(all...)
 	if err != nil {
 		return err
 	}

@@ -56,6 +56,38 @@ func TestEveryoneWorksEveryJobOnceAndKeepsItsHistory(t *testing.T) {
 	}
 }
 
+// The others need Node.js, and are left out.
+func TestLimitsAreKept(t *testing.T) {
+	for _, b := range limits(testServer(t), options{jobs: 1}) {
+		f, err := b.Entrants[0].Turn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Log(b.Name, f)
+		for name, most := range map[string]float64{"most at once": 10, "most at once of a key": 1, "most in a second": 210} {
+			if n, there := f[name]; there && (n < 1 || n > most) {
+				t.Errorf("%s: %s: %v", b.Name, name, n)
+			}
+		}
+	}
+}
+
+func TestRunsAreCounted(t *testing.T) {
+	all := []execution{{0, 0, 10}, {1, 5, 15}, {2, 10, 20}, {3, 14, 30}}
+	if most := together(all, func(execution) int64 { return 0 }); most != 3 {
+		t.Errorf("%d ran at once, want 3", most)
+	}
+	if most := together(all, func(e execution) int64 { return e.n % 2 }); most != 2 {
+		t.Errorf("%d of a key ran at once, want 2", most)
+	}
+	if most := within(all, 10); most != 3 {
+		t.Errorf("%d began within 10, want 3", most)
+	}
+	if n := busy(all); n != 46.0/30 {
+		t.Errorf("%v ran at once on the average, want %v", n, 46.0/30)
+	}
+}
+
 func TestEveryoneStoresAUniqueJobOnce(t *testing.T) {
 	s := testServer(t)
 	for _, c := range []struct {
@@ -118,7 +150,7 @@ func TestAServerOnWhichNothingIsDurableIsRefused(t *testing.T) {
 
 func TestMistakesOnTheCommandLineAreNamed(t *testing.T) {
 	for line, want := range map[string]string{
-		"--only burn,churn":              `--only: "churn" is none of burn, pinned, single, latency, unique, tune`,
+		"--only burn,churn":              `--only: "churn" is none of burn, pinned, single, latency, unique, limit, keys, rate, tune`,
 		"--db postgres:///x --major 15":  "--major is for a server that is started",
 		"--major 8":                      "PostgreSQL 8",
 		"--against (":                    "--against: error parsing regexp",
