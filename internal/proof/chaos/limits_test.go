@@ -78,20 +78,26 @@ func TestNoMoreThanALimitAllowsRunsWhateverHappensToEngines(t *testing.T) {
 	}
 }
 
-// A rate is kept over an outage of the server, and what was missed is not made up for.
+// A rate is kept over outages of the server and a failover, and what was missed is not made up for.
 func TestARateIsKeptWhateverHappensToTheServer(t *testing.T) {
 	during := minutes(t, "STINT_CHAOS_MINUTES", 20*time.Second)
-	server := pgtest.Start(t, pgtest.Options{Fsync: true})
-	w := newWorld(t, server.New(t))
+	w := newPair(t, pgtest.Options{Fsync: true})
+	w.primary.Synchronous(true)
 	const rate, burst = 100, 5
 	var outages time.Duration
 	load := w.limited(stint.LimitRule{Starts: rate, Per: time.Second, Burst: burst}, 10, 1, 4*rate*int((during+10*time.Second).Seconds()), func(_ []*chaos.Keeper, until time.Time) {
-		for time.Now().Before(until) {
+		server := w.primary
+		for n := 1; time.Now().Before(until); n++ {
 			time.Sleep(during / 4)
 			began := time.Now()
-			server.Stop(pgtest.Immediate)
-			time.Sleep(2 * time.Second)
-			server.Start()
+			if n == 2 {
+				chaos.FailOver(w.primary, w.standby, w.address, func() { time.Sleep(2 * time.Second) })
+				server = w.standby
+			} else {
+				server.Stop(pgtest.Immediate)
+				time.Sleep(2 * time.Second)
+				server.Start()
+			}
 			w.recovers()
 			outages += time.Since(began)
 		}
