@@ -79,6 +79,7 @@ func (p *permits) takingsLocked(sets []*gateSet) (all []store.Taking) {
 		if set.want < maxClaim && now.Sub(set.retry) < tryPermits {
 			set.want *= 2 // there was too little the last time, and there is still work
 		}
+		set.want = max(set.want, min(maxClaim, set.startsIn(2*p.took))) // the first of them are late when the answer comes
 		set.retry = now.Add(tryPermits)
 		all = append(all, set.taking(promised))
 	}
@@ -101,13 +102,14 @@ func (p *permits) call(ctx context.Context, request func() store.PermitRequest) 
 	}
 	limit, cancel := p.s.limit(ctx)
 	defer cancel()
-	moves := p.s.moves.Load()
+	asked, moves := time.Now(), p.s.moves.Load()
 	holds, err := p.limiter.Permits(limit, p.s.token, req)
 	if err == nil && p.s.movedSince(moves) {
 		err = store.ErrBuried
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.took = time.Since(asked)
 	if err != nil {
 		for _, name := range req.Gates() {
 			p.doubtLocked(p.gates[name], true)
@@ -183,8 +185,9 @@ func (p *permits) answeredLocked(h *store.Hold) {
 	}
 	more, later := p.s.clock.local(h.Next), time.Duration(0) // when more can be had
 	if h.Next != h.Until {
-		more = more.Add(-store.StartLead / 2) // starts are bought for the other half at once
+		more = more.Add(-min(store.StartLead, store.StartLead/2+p.took)) // then one question brings starts for half of the lead
 	}
+	g.more = more
 	for _, set := range g.sets {
 		switch {
 		case h.Busy, heard, !set.heldUp() && set.free() > 0:

@@ -42,6 +42,7 @@ type gate struct {
 	fair    int
 	rule    stint.LimitRule
 	starts  []*starts // of each cost
+	more    time.Time // from when more starts can be had
 
 	paused   time.Time // no task starts before
 	trial    bool      // after that one starts alone, until it has completed
@@ -201,6 +202,16 @@ func (set *gateSet) look(t *target) {
 // useful returns how many permits the session has a use for: one for each slot. Where many are left, it
 // may have some of these to claim more at once.
 func (g *gate) useful() int { return max(g.slots, g.used+g.left/8) }
+
+// startsIn returns how many starts rates have in a time.
+func (set *gateSet) startsIn(d time.Duration) (n int) {
+	for _, g := range set.gates {
+		if g.rule.Starts > 0 {
+			n = max(n, int(d.Seconds()*float64(g.rule.Starts)/g.rule.Per.Seconds()))
+		}
+	}
+	return n
+}
 
 // grows reports whether there may be more permits of each of the gates than the session holds, and slots
 // for them.

@@ -32,6 +32,7 @@ type permits struct {
 	resumes    map[string]bool         // of gates whose trial has ended well
 	doubts     int                     // gates of which the outcome of the last call is unknown
 	calls      int64                   // how many have begun
+	took       time.Duration           // how long the last one took
 	claims     map[int64]*gateSet      // of which the outcome is unknown, by serial number
 	askedAgain time.Time
 	refreshed  time.Time
@@ -323,6 +324,9 @@ func (p *permits) releaseLocked(t *task) {
 		g.lastUsed = now
 		asked = asked || g.asked > 0 || g.over > 0 || g.pauses()
 		p.endedLocked(t, g)
+		if g.rule.Starts > 0 && !g.more.After(now) && 2*(g.usable()-g.used-g.waiting) >= g.held {
+			set.retry = time.Time{} // half of its permits have no start, and there are some
+		}
 	}
 	p.admitLocked(set)
 	for _, g := range set.gates {

@@ -267,44 +267,63 @@ func TestARateSpacesStarts(t *testing.T) {
 	})
 }
 
-// It buys starts for half of the lead at once, and is never without them.
+// An engine that is alone buys many starts at once, and is never without them.
 func TestAnEngineAloneUsesAllOfARate(t *testing.T) {
-	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
-		const rate, n = 200, 600
-		starts := make(chan time.Time, n)
-		mux := stint.NewMux()
-		handle(mux, "k", func(context.Context, *stint.Job) error { starts <- time.Now(); return nil })
-		mux.Limit("rate", stint.LimitRule{Starts: rate, Per: time.Second})
-		jobs := slices.Repeat([]stint.NewJob{{Kind: "k", Limits: []string{"rate"}}}, n)
-		if _, err := stint.NewClient(s).EnqueueMany(t.Context(), jobs); err != nil {
-			t.Fatal(err)
-		}
-		far := &farPermits{Store: s}
-		stop := start(t, far, mux, engine.Config{Slots: 50})
-		first, last := <-starts, time.Time{}
-		for range n - 1 {
-			last = <-starts
-		}
-		asked := far.asked.Load()
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		if took, most := last.Sub(first), n*time.Second/rate*104/100; took > most || asked > n/5 {
-			t.Errorf("%d starts took %v and %d questions, want at most %v and %d", n, took, asked, most, n/5)
-		}
-	})
+	const rate, n = 200, 600
+	for name, c := range map[string]struct {
+		atOnce int
+		answer time.Duration // how long a question about permits takes
+		asked  int64         // at most
+	}{
+		"a rate":              {0, 2 * time.Millisecond, n / 5},
+		"a rate, ten at once": {10, 2 * time.Millisecond, n * 3 / 5}, // it buys no more starts than it has permits
+		"a database far away": {0, 120 * time.Millisecond, n / 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+				starts := make(chan time.Time, n)
+				mux := stint.NewMux()
+				handle(mux, "k", func(context.Context, *stint.Job) error {
+					starts <- time.Now()
+					time.Sleep(5 * time.Millisecond)
+					return nil
+				})
+				mux.Limit("rate", stint.LimitRule{AtOnce: c.atOnce, Starts: rate, Per: time.Second})
+				jobs := slices.Repeat([]stint.NewJob{{Kind: "k", Limits: []string{"rate"}}}, n)
+				if _, err := stint.NewClient(s).EnqueueMany(t.Context(), jobs); err != nil {
+					t.Fatal(err)
+				}
+				far := &farPermits{Store: s, answer: c.answer}
+				stop := start(t, far, mux, engine.Config{Slots: 50})
+				first, last := <-starts, time.Time{}
+				for range n - 1 {
+					last = <-starts
+				}
+				asked := far.asked.Load()
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+				took, most := last.Sub(first), n*time.Second/rate*104/100
+				t.Logf("%d starts took %v and %d questions", n, took, asked)
+				if took > most || asked > c.asked {
+					t.Errorf("want at most %v and %d questions", most, c.asked)
+				}
+			})
+		})
+	}
 }
 
-// farPermits takes two milliseconds for each question about permits.
+// farPermits takes its time for each question about permits.
 type farPermits struct {
 	*sqlite.Store
-	asked atomic.Int64
+	answer time.Duration
+	asked  atomic.Int64
 }
 
 func (f *farPermits) Permits(ctx context.Context, engine store.EngineID, req store.PermitRequest) ([]store.Hold, error) {
 	f.asked.Add(1)
 	holds, err := f.Store.Permits(ctx, engine, req)
-	time.Sleep(2 * time.Millisecond)
+	time.Sleep(f.answer)
 	return holds, err
 }
 

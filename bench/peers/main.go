@@ -46,7 +46,7 @@ func parse(arguments []string, errs io.Writer) (o options, err error) {
 	only, against := strings.Join(bouts[:asked], ","), ""
 	f.StringVar(&o.db, "db", "", "URL of a PostgreSQL server where databases may be created (default: one is started, and removed)")
 	f.IntVar(&o.major, "major", 0, "major version of the server that is started (default: the newest that is installed)")
-	f.StringVar(&only, "only", only, "which bouts; limit, keys and rate, too, need Node.js, and tune looks for River's best settings")
+	f.StringVar(&only, "only", only, "which bouts; also limit, keys and rate, which need Node.js, and tune, which looks for River's best settings")
 	f.StringVar(&against, "against", "", "regular expression of the names of those who take part beside stint (default: all)")
 	o.Flags(f)
 	f.IntVar(&o.jobs, "jobs", 200_000, "how many jobs burn")

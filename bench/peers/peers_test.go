@@ -64,7 +64,8 @@ func TestLimitsAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Log(b.Name, f)
-		for name, most := range map[string]float64{"most at once": 10, "most at once of a key": 1, "most in a second": 210} {
+		// On a busy machine a few starts come later than the last look at the clock, beside what is in time.
+		for name, most := range map[string]float64{"most at once": 10, "most at once of a key": 1, "most in a second": 201 + 9} {
 			if n, there := f[name]; there && (n < 1 || n > most) {
 				t.Errorf("%s: %s: %v", b.Name, name, n)
 			}

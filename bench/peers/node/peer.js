@@ -1,6 +1,7 @@
 // peer.js QUEUE enqueue|work LOAD does one part of the work of limits.go with a queue of JavaScript.
 //
-// LOAD is JSON: db, jobs, and of the limit atOnce, keys (0: one for all), perSecond, ms (that a job takes), workers.
+// LOAD is JSON: db, redis (the path of its socket), jobs, workers, ms (that a job takes), and of the limit atOnce,
+// keys (0: one for all) and perSecond.
 // Work ends when stdin does. It writes a line for each run of a handler: the job's number, and its
 // beginning and end by the monotonic clock of the machine, in nanoseconds.
 

@@ -19,6 +19,9 @@ type Load struct {
 	Starts []check.Instant
 }
 
+// waking is how long a process that stood still takes to go on with what it was about to do.
+const waking = 100 * time.Millisecond
+
 // Load reads what ran between two instants. A run of a process that was killed ends with it, and one of
 // a process that stood still ends when that began: after it the engine may have lost its place. One that
 // started after a process was told to stand still, and before it did, does not count.
@@ -28,7 +31,7 @@ func (f *Fleet) Load(from, to check.Instant) Load {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	stops := f.standstills()
+	stops, woke := f.standstills(), map[check.Disturbance]bool{}
 	type turn struct {
 		at   check.Instant
 		more int
@@ -43,8 +46,10 @@ func (f *Fleet) Load(from, to check.Instant) Load {
 		r := &history.Runs[i]
 		end := cmp.Or(r.End, to)
 		for _, stop := range stops[history.Processes[r.Process].Name] {
-			if r.Start <= cmp.Or(stop.To, stop.From).Add(waking) {
+			over := cmp.Or(stop.To, stop.From)
+			if late := r.Start > over && r.Start <= over.Add(waking) && !woke[stop]; late || r.Start <= over {
 				end = min(end, stop.From)
+				woke[stop] = woke[stop] || late
 			}
 		}
 		begin := max(r.Start, from)
@@ -77,9 +82,6 @@ func (f *Fleet) Load(from, to check.Instant) Load {
 	load.Used = float64(busy) / float64(to.Sub(from))
 	return load
 }
-
-// waking is how long a process that stood still takes to go on with what it was about to do.
-const waking = 100 * time.Millisecond
 
 // standstills are the times from which each process was dead or, to their end, frozen.
 func (f *Fleet) standstills() map[string][]check.Disturbance {

@@ -80,13 +80,32 @@ func TestAnUnfinishedHistoryIsClean(t *testing.T) {
 	}
 }
 
-// What a frozen process went on with had been taken over, and so its limit is free.
+// What a frozen process went on with had been taken over, and so its limit is free; also what it was about to begin.
 func TestAStaleRunHoldsNothing(t *testing.T) {
+	for name, late := range map[string]bool{"amid a run": false, "before it": true} {
+		t.Run(name, func(t *testing.T) {
+			w := busyWorld()
+			w.limit(1, "frozen", "beside")
+			if r := w.run("frozen"); late {
+				d := find(w.opt.Disturbances, func(d *Disturbance) bool { return d.Does == Freezes })
+				d.To = w.run("beside").Start
+				r.Start, r.End = d.To+1, d.To+2
+			}
+			if err := Compare(&w.h, &w.f, w.opt).Err(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// From when it says that it has completed, it holds nothing.
+func TestAJobThatCompletesItselfHoldsALimitUntilThen(t *testing.T) {
 	w := busyWorld()
-	w.limit(1, "frozen", "beside")
-	got := Compare(&w.h, &w.f, w.opt)
-	if err := got.Err(); err != nil || got.Overlaps[Freezes] != 2 {
-		t.Errorf("%v; overlaps explained %v", err, got.Overlaps)
+	w.limit(1, "plain", "maybe there")
+	w.row("plain").CompletesItself = true
+	w.run("plain").End = w.at
+	if err := Compare(&w.h, &w.f, w.opt).Err(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -36,7 +36,8 @@
 // retry, a snooze, a return or a loss; every loss, every overlap of two runs and
 // every run above a limit explained in turn by a [Disturbance] that the test
 // caused. Each [Rule] says what it demands. Everything is sorted once and walked
-// job by job, so a million jobs take seconds.
+// job by job, and what limits are about once more limit by limit, so a million
+// jobs take seconds.
 //
 // Take the facts and the history when nothing is going on: every process has
 // ended or idles. A history that moves on while it is read looks wrong.

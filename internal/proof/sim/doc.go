@@ -66,9 +66,9 @@
 // # Limits
 //
 // A third of the jobs wait for limits: so many at once, by name and by key, in order, at a rate. A tuner
-// sets, pauses and resumes one of them. Of the attempts that engines recorded, no more than a rule allows
-// ran at once, no more began than its rate has, and where an order is kept no job began between the first
-// start of another one and its end.
+// sets, pauses and resumes one of them. No more than a rule allows ran at once, by the handlers' own clocks. Of
+// the attempts that engines recorded no more began than its rate has, and where an order is kept no job began
+// between the first start of another one and its end.
 //
 // # Decisions
 //
