@@ -40,7 +40,7 @@ func (c *checker) holds(s *story) {
 func (c *checker) limits() {
 	for _, gate := range slices.Sorted(maps.Keys(c.gates)) {
 		all := c.gates[gate]
-		slices.SortFunc(all, func(a, b held) int { return cmp.Compare(a.run.Start, b.run.Start) })
+		slices.SortFunc(all, func(a, b held) int { return cmp.Or(cmp.Compare(a.run.Start, b.run.Start), cmp.Compare(a.end, b.end)) })
 		var now []held
 		for _, b := range all {
 			now = slices.DeleteFunc(now, func(a held) bool { return a.end <= b.run.Start || a.job != b.job && c.stale(a, b.run) })
