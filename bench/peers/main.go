@@ -34,16 +34,16 @@ type options struct {
 	series   string        // the path of the plot and its figures, without the ending
 }
 
-// bouts are all that there are. Those from asked on are held only when they are asked for: three need
-// Node.js.
-var bouts = []string{"burn", "pinned", "single", "latency", "unique", "limit", "keys", "rate", "tune"}
-
-const asked = 5
+// bouts are all that there are. Those that are not usual are held only when they are asked for.
+var (
+	usual = []string{"burn", "pinned", "single", "latency", "unique"}
+	bouts = slices.Concat(usual, []string{"limit", "keys", "rate", "tune"})
+)
 
 func parse(arguments []string, errs io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("peers", flag.ContinueOnError)
 	f.SetOutput(errs)
-	only, against := strings.Join(bouts[:asked], ","), ""
+	only, against := strings.Join(usual, ","), ""
 	f.StringVar(&o.db, "db", "", "URL of a PostgreSQL server where databases may be created (default: one is started, and removed)")
 	f.IntVar(&o.major, "major", 0, "major version of the server that is started (default: the newest that is installed)")
 	f.StringVar(&only, "only", only, "which bouts; also limit, keys and rate, which need Node.js, and tune, which looks for River's best settings")

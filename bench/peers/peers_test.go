@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -84,6 +85,11 @@ func TestRunsAreCounted(t *testing.T) {
 	if most := within(all, 10); most != 3 {
 		t.Errorf("%d began within 10, want 3", most)
 	}
+	all[3].start = int64(2500 * time.Millisecond)
+	if n := perWholeSecond(all); n != 1.5 {
+		t.Errorf("%v began in a whole second, want 1.5", n)
+	}
+	all[3].start = 14
 	if n := busy(all); n != 46.0/30 {
 		t.Errorf("%v ran at once on the average, want %v", n, 46.0/30)
 	}

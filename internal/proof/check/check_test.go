@@ -98,6 +98,17 @@ func TestAStaleRunHoldsNothing(t *testing.T) {
 	}
 }
 
+func TestARunThatEndsAsItBeginsIsBeforeOneThatBeginsThen(t *testing.T) {
+	w := busyWorld()
+	w.limit(1, "plain", "maybe there")
+	r := w.run("maybe there")
+	r.Start = w.run("plain").Start
+	r.End = r.Start
+	if err := Compare(&w.h, &w.f, w.opt).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
 // From when it says that it has completed, it holds nothing.
 func TestAJobThatCompletesItselfHoldsALimitUntilThen(t *testing.T) {
 	w := busyWorld()

@@ -85,8 +85,8 @@ const (
 
 // Report is the outcome of a comparison.
 type Report struct {
-	// Violations are the first [Shown] of each rule, in the order of jobs;
-	// Broken counts all of them.
+	// Violations are the first [Shown] of each rule, in the order of jobs, those
+	// of limits in that of their names; Broken counts all of them.
 	Violations []Violation
 	Broken     map[Rule]int
 

@@ -370,6 +370,13 @@ var wrong = []fault{
 		r := w.run("beside")
 		r.Start, r.End = w.run("frozen").Start+1, w.run("frozen").Start+2
 	}},
+	{RuleLimit, "a job beside one that had completed before its process was frozen, and went on", func(w *world) {
+		w.limit(1, "plain", "beside")
+		find(w.f.Claims, func(c *Claim) bool { return c.Positions[0] == w.key["plain"] }).Engine = 3
+		w.execution("plain").Engine = 3
+		r := w.run("plain")
+		r.Engine, r.Process, r.End = 3, 2, w.run("beside").Start+1
+	}},
 }
 
 // drop takes jobs out of both accounts.
