@@ -272,8 +272,11 @@ var Harmful = map[string]func(ctx context.Context) (json.RawMessage, error){
 		return nil, ctx.Err()
 	},
 	spins: func(context.Context) (json.RawMessage, error) {
+		// By what it did as well as by the clock: a process that gets no processor for a second
+		// has not had the time to end anything.
+		const work = 5_000_000 // far less than a processor does in a second
 		sum := 0
-		for began := time.Now(); time.Since(began) < time.Second; {
+		for began := time.Now(); sum < work || time.Since(began) < time.Second; {
 			sum++
 		}
 		return nil, fmt.Errorf("it came to %d", sum)
