@@ -176,7 +176,9 @@ func (p *process) Join(ctx context.Context, e store.EngineInfo, kinds []stint.Ki
 func (p *process) Heartbeat(ctx context.Context, engine store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	began := check.Now()
 	orders, _, err := call(ctx, p, opBeat, func(ctx context.Context) (store.HeartbeatReply, error) {
-		return p.store.Heartbeat(ctx, engine, b)
+		reply, err := p.store.Heartbeat(ctx, engine, b)
+		reply.Now = time.Now() // as Now answers: else one slow answer of Now would be believed for ever
+		return reply, err
 	})
 	if err != nil && !p.dead() {
 		p.w.note(p.name, nil, "beat of engine %x: %v", engine, err)
