@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/stint-go/stint/retry"
 )
@@ -23,12 +24,22 @@ type Run struct {
 		Job(ctx context.Context, id ID) (*JobInfo, error)
 	}
 
+	// Steps keeps what steps came to. Nil keeps them in the Run: then the next one knows of none.
+	Steps interface {
+		Recorded(ctx context.Context) ([]RecordedStep, error)
+		// Record records a result, and commits the transaction if there is one. It returns what is
+		// recorded then.
+		Record(ctx context.Context, tx Tx, name string, began time.Time, result json.RawMessage) (json.RawMessage, error)
+		Now() time.Time // by the clock of the store
+	}
+
 	// Batch is that of the run until its handler joins it; nil for none.
 	Batch *Batch
 
 	context runContext // the first one made
 
 	mu     sync.Mutex // guards Batch, context and what follows
+	steps  *steps     // nil until one is called
 	over   bool
 	set    bool
 	result json.RawMessage

@@ -85,5 +85,8 @@ func (a *Run) settle(result json.RawMessage, err error, over bool) (json.RawMess
 		result, err = a.result, a.err
 		a.set, a.result, a.err = false, nil, nil
 	}
+	if a.steps != nil {
+		err = a.steps.end(err)
+	}
 	return result, err
 }

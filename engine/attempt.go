@@ -27,6 +27,8 @@ type attempt struct {
 	// mu guards what the handler's own completion changes in the task until runContext is closed. A
 	// goroutine that the handler left running can change nothing after that.
 	mu sync.Mutex
+
+	recording sync.WaitGroup // calls of its steps, of which none begins after runContext is closed
 }
 
 type attemptKey struct{}

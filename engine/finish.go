@@ -157,20 +157,26 @@ func (s *session) record(batch []*task, buf []store.Completion) (n int, wrote bo
 	if len(done) == 0 {
 		return 0, false, nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
+	ctx, cancel := s.untilFenced()
 	defer cancel()
-	// A fence ends the call: its answer may never come, and would not matter.
-	defer context.AfterFunc(s.work, func() {
-		if errors.Is(context.Cause(s.work), stint.ErrFenced) {
-			cancel()
-		}
-	})()
 	moves := s.moves.Load()
 	n, err = s.store.Finish(ctx, s.token, claims, done)
 	if err == nil && s.movedSince(moves) {
 		err = store.ErrBuried
 	}
 	return n, true, err
+}
+
+// untilFenced is the context of a call that records something. A stop does not end it, but a fence
+// does: its answer may never come, and would not matter.
+func (s *session) untilFenced() (ctx context.Context, cancel func()) {
+	ctx, end := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
+	forget := context.AfterFunc(s.work, func() {
+		if s.fenced() {
+			end()
+		}
+	})
+	return ctx, func() { forget(); end() }
 }
 
 // recorded notifies everything that waits for a batch.

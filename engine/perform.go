@@ -34,7 +34,7 @@ func (s *session) perform(t *task, one *slot) store.Result {
 	}
 	a := &attempt{s: s, task: t, job: e.Job}
 	a.job.Tags, a.job.MayHaveRun = slices.Clone(e.Tags), e.Suspect > 0
-	a.Job, a.Client, a.Reader = &a.job, s.client, s.reader
+	a.Job, a.Client, a.Reader, a.Steps = &a.job, s.client, s.reader, (*steps)(a)
 	if t.batch != nil {
 		a.Batch = t.batch.call
 	}
@@ -63,6 +63,7 @@ func (a *attempt) close(err error) {
 	a.mu.Lock()
 	a.runContext.close()
 	a.mu.Unlock()
+	a.recording.Wait()
 	if a.task.tx == txCompleted && err != nil {
 		a.s.emit(event.Event{
 			Type: event.EventTrouble, Engine: a.s.token, Job: &a.task.entry.Job,

@@ -72,6 +72,9 @@ type session struct {
 	remains    *remains
 	moves      atomic.Int64 // how often it went on at another server
 	endEvents  endEvents
+
+	stepRequests chan *stepRequest // from handlers whose steps are to be recorded
+	stepsOver    chan struct{}     // closed when no more are
 }
 
 // longestJoin bounds joining: its connection may stop answering.
@@ -83,7 +86,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		Engine: e, token: store.EngineID(random63()), me: processIdentity(identity()), beat: time.Now(),
 		stopping: make(chan struct{}), draining: make(chan struct{}),
 		wakeups: newWakeups(len(e.singletonTasks)), capacity: newWakeup(),
-		beatRequests: make(chan chan<- bool), slots: make([]slot, e.config.Slots), aloneTurn: make(chan struct{}, 1),
+		beatRequests: make(chan chan<- bool), stepRequests: make(chan *stepRequest), stepsOver: make(chan struct{}), slots: make([]slot, e.config.Slots), aloneTurn: make(chan struct{}, 1),
 		runners: newKindRunners(e.mux), inflight: newInflight(), remains: newRemains(), ended: make(chan *task, maxPrefetch), hooks: newHooks(ctx, e.mux, e.config.Slots),
 	}
 	for i := range s.slots {
@@ -141,7 +144,7 @@ func (s *session) run(ctx context.Context) error {
 	defer stopClaiming()
 	var side, leads sync.WaitGroup
 	for _, loop := range []func(context.Context){
-		s.beats, s.watchFence, s.listen, s.promote, s.watch, s.watchCancellations, s.decide, s.watchPauses, s.fire, s.rollUpStats, s.watchUnresponsive, s.announceLong, s.shareWork, s.keepPermits, s.tidyPermits,
+		s.beats, s.watchFence, s.listen, s.promote, s.watch, s.watchCancellations, s.decide, s.watchPauses, s.fire, s.rollUpStats, s.watchUnresponsive, s.announceLong, s.shareWork, s.keepPermits, s.tidyPermits, s.recordSteps,
 	} {
 		side.Go(func() { loop(signals) })
 	}

@@ -24,18 +24,30 @@ func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine store.EngineID
 		result = new(string(x.Result))
 	}
 	complete := statement{
-		s.sql.in(`select stint.complete($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`),
+		s.sql.in(`select stint.complete($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) > 0`),
 		[]any{int64(engine), int64(claim.Lane), claim.N, int64(claim.Nonce), int64(x.Pos), int64(x.Job), x.Attempt, x.Slot,
 			age(time.Now(), x.Started), result},
 	}
-	written := 0
-	err := runIn(ctx, tx, []statement{complete}, func(row func(...any) error) error { return row(&written) })
-	if err == nil && written == 0 {
-		err = fmt.Errorf("the entry has an outcome already")
+	if err := commitIn(ctx, tx, complete, errConcluded); err != nil {
+		return fmt.Errorf("complete job %d: %w", x.Job, err)
+	}
+	s.waits.Finished([]store.Completion{x})
+	return nil
+}
+
+var errConcluded = errors.New("the entry has an outcome already")
+
+// commitIn runs a statement in a caller's transaction that answers whether it did something, and commits
+// that, or else rolls it back and returns the reason given.
+func commitIn(ctx context.Context, tx stint.Tx, do statement, otherwise error) error {
+	did := false
+	err := runIn(ctx, tx, []statement{do}, func(row func(...any) error) error { return row(&did) })
+	if err == nil && !did {
+		err = otherwise
 	}
 	if err != nil {
 		rollback(ctx, tx) // whatever the caller does, nothing of it stays
-		return fmt.Errorf("complete job %d: %w", x.Job, err)
+		return err
 	}
 	switch h := tx.Handle.(type) {
 	case pgx.Tx:
@@ -46,12 +58,11 @@ func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine store.EngineID
 	var answer *pgconn.PgError
 	switch {
 	case err == nil:
-		s.waits.Finished([]store.Completion{x})
 		return nil
 	case errors.As(err, &answer), errors.Is(err, pgx.ErrTxCommitRollback), errors.Is(err, pgx.ErrTxClosed), errors.Is(err, sql.ErrTxDone):
-		return fmt.Errorf("complete job %d: commit: %w", x.Job, translate(err))
+		return fmt.Errorf("commit: %w", translate(err))
 	default:
-		return fmt.Errorf("complete job %d: %w: %w", x.Job, stint.ErrCommitUnknown, err)
+		return fmt.Errorf("%w: %w", stint.ErrCommitUnknown, err)
 	}
 }
 

@@ -28,7 +28,7 @@ func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine store.EngineID
 		if err = s.finishIn(ctx, h, engine, claim, &x); err != nil {
 			_ = h.Rollback() // whatever the caller does, nothing of it stays
 		} else {
-			err = s.commit(ctx, h, &x)
+			err = s.commit(ctx, h, completedSQL, int64(x.Pos))
 		}
 	}
 	if err != nil {
@@ -45,22 +45,10 @@ func (s *Store) finishIn(ctx context.Context, tx *sql.Tx, engine store.EngineID,
 	if x.Outcome != stint.OutcomeCompleted || !x.Final {
 		return &stint.InvalidError{Field: "outcome", Problem: "only a completed attempt can be recorded in a transaction"}
 	}
-	if err := s.sameDatabase(ctx, tx); err != nil {
+	if err := s.standsIn(ctx, tx, engine); err != nil {
 		return err
 	}
-	found := func(text string, args ...any) (bool, error) {
-		err := tx.QueryRowContext(ctx, s.named(text), args...).Scan(new(int))
-		if errors.Is(err, sql.ErrNoRows) {
-			return false, nil
-		}
-		return err == nil, translate(err)
-	}
-	if stands, err := found(fenceSQL, int64(engine)); err != nil {
-		return err
-	} else if !stands {
-		return store.ErrBuried
-	}
-	exists, err := found(claimExistsSQL, int64(claim.Lane), claim.N, int64(claim.Nonce), int64(engine))
+	exists, err := s.foundIn(ctx, tx, claimExistsSQL, int64(claim.Lane), claim.N, int64(claim.Nonce), int64(engine))
 	if err != nil {
 		return err
 	} else if !exists || x.Nonce != claim.Nonce {
@@ -79,11 +67,33 @@ func (s *Store) finishIn(ctx context.Context, tx *sql.Tx, engine store.EngineID,
 	if n, err := r.RowsAffected(); err != nil || n == 0 {
 		return errors.Join(err, errConcluded)
 	}
-	if exists, err := found(entryAtSQL, int64(x.Pos)); err != nil || !exists {
+	if exists, err := s.foundIn(ctx, tx, entryAtSQL, int64(x.Pos)); err != nil || !exists {
 		return cmp.Or(err, errConcluded)
 	}
 	_, err = tx.ExecContext(ctx, s.named(clearSQL), int64(x.Job))
 	return translate(err)
+}
+
+// standsIn refuses a transaction on another database, and that of an engine that does not stand in the
+// roster.
+func (s *Store) standsIn(ctx context.Context, tx *sql.Tx, engine store.EngineID) error {
+	if err := s.sameDatabase(ctx, tx); err != nil {
+		return err
+	}
+	stands, err := s.foundIn(ctx, tx, fenceSQL, int64(engine))
+	if err == nil && !stands {
+		err = store.ErrBuried
+	}
+	return err
+}
+
+// foundIn reports whether a statement returns a row in a caller's transaction.
+func (s *Store) foundIn(ctx context.Context, tx *sql.Tx, text string, args ...any) (bool, error) {
+	err := tx.QueryRowContext(ctx, s.named(text), args...).Scan(new(int))
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, translate(err)
 }
 
 // errConcluded says that a completion comes too late, also if what ended the
@@ -91,8 +101,8 @@ func (s *Store) finishIn(ctx context.Context, tx *sql.Tx, engine store.EngineID,
 var errConcluded = errors.New("the attempt has an outcome already")
 
 // commit commits the caller's transaction. When that gives an error, the file
-// knows better than any driver whether it happened.
-func (s *Store) commit(ctx context.Context, tx *sql.Tx, x *store.Completion) error {
+// knows better than any driver whether it happened: then a statement finds a row.
+func (s *Store) commit(ctx context.Context, tx *sql.Tx, text string, args ...any) error {
 	err := tx.Commit()
 	if err == nil {
 		return nil
@@ -100,7 +110,7 @@ func (s *Store) commit(ctx context.Context, tx *sql.Tx, x *store.Completion) err
 	err = fmt.Errorf("commit: %w", translate(err))
 	there := false
 	look := s.read(context.WithoutCancel(ctx), func(c *conn) (err error) {
-		there, err = c.found(completedSQL, int64(x.Pos))
+		there, err = c.found(text, args...)
 		return err
 	})
 	switch {

@@ -98,7 +98,7 @@ func TestACommitThatHappenedIsNoError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.commit(t.Context(), tx, &h.x); !errors.Is(err, stint.ErrCommitUnknown) {
+	if err := s.commit(t.Context(), tx, completedSQL, int64(h.x.Pos)); !errors.Is(err, stint.ErrCommitUnknown) {
 		t.Errorf("when nobody can look, completing gives %v, want ErrCommitUnknown", err)
 	}
 }

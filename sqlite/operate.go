@@ -115,6 +115,9 @@ func (c *conn) recover(id stint.ID, now, due int64) (stint.RerunResult, error) {
 		return stint.RerunResult{}, err
 	}
 	anew := c.db.LastInsertRowID()
+	if _, err := c.exec(takeStepsSQL, anew, int64(id)); err != nil {
+		return stint.RerunResult{}, err
+	}
 	if w.limits != "" {
 		if err := c.goFirst(anew, id, &w); err != nil {
 			return stint.RerunResult{}, err
@@ -186,6 +189,7 @@ var removeSQL = []string{
 	countDeletedSQL, eraseTagsSQL,
 	`delete from stint_executions where pos in (select value from json_each(?1))`,
 	`delete from stint_executions where job in (select value from json_each(?1))`,
+	`delete from stint_steps where job in (select value from json_each(?1))`,
 	`delete from stint_cancellations where job in (select value from json_each(?1))`,
 	`delete from stint_entries where job in (select value from json_each(?1))`,
 	`delete from stint_entries where pos in (select value from json_each(?1))`,

@@ -32,6 +32,9 @@ var (
 	// ErrLaneBusy says that another claim of the lane is under way.
 	ErrLaneBusy = errors.New("stint: another claim of the lane is under way")
 
+	// ErrStepRefused says that a step was recorded before, or that its attempt cannot record it any more.
+	ErrStepRefused = errors.New("stint: the step was recorded before, or its attempt has ended")
+
 	// ErrNotHeld says that an engine does not hold the lease (any more) that it
 	// acts under.
 	ErrNotHeld = errors.New("stint: the engine does not hold the lease")

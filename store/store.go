@@ -6,6 +6,7 @@
 //	for engines    [stint.Enqueuer] [Claimer] [Finisher] [Roster] [Promoter] [RetryDecider]:
 //	               together a [Store]
 //	beside these   [Scheduler] [Leaser] [Retainer] [ClaimedEnqueuer] [TxFinisher]
+//	               [Limiter] [StepKeeper]
 //	for people     [Inspector] [Canceller] [Operator] [Pauser] [ScheduleKeeper] [ChangeKeeper]
 //	for operators  [Migrator] [Auditor]
 //	where it can   [Awaiter] [Listener] [IdleNotifier] [Clock] [LivenessLocker]

@@ -165,7 +165,7 @@ func describe(err error, stack string) *stint.Failure {
 // than failure ([stint.Snooze], [stint.Cancel]), and if so which.
 func AsResult(err error, end *Result) bool {
 	if s, ok := failure.As[*failure.Snooze](err); ok {
-		*end = Result{Outcome: stint.OutcomeSnoozed, Snooze: s.Wait, Limit: s.Limit, Result: end.Result}
+		*end = Result{Outcome: stint.OutcomeSnoozed, Snooze: s.Wait, Limit: s.Limit, Note: s.Why, Result: end.Result}
 		return true
 	}
 	if c, ok := failure.As[*failure.Cancel](err); ok {

@@ -42,6 +42,7 @@ func (e *NoRetry) Unwrap() error { return e.Err }
 type Snooze struct {
 	Wait  time.Duration
 	Limit string
+	Why   string // for people; empty for nothing to say
 }
 
 func (e *Snooze) Error() string { return "stint: run again in " + e.Wait.String() }

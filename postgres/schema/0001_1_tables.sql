@@ -222,6 +222,17 @@ create index waiting_due on stint.waiting (due, job);
 create index waiting_undecided on stint.waiting (job, undecided) where undecided is not null;
 create index waiting_faulty on stint.waiting (job) where faulty;
 
+-- What the steps of handlers came to. A row is written once, and goes with its job.
+create table stint.steps (
+  job    bigint      not null, -- its id
+  name   text        not null check (name <> '' and octet_length(name) <= 255), -- unique in the job
+  pos    bigint      not null, -- of the attempt that recorded it; lower than the job's if that took it along
+  began  timestamptz not null, -- when
+  ended  timestamptz not null, -- when it was recorded
+  result jsonb       not null, -- what it returned
+  primary key (job, name) -- no step is accepted twice
+);
+
 -- Cancelled jobs that have no final outcome yet. The marker
 -- is committed before anything else happens, and every function that moves a job looks at it.
 create table stint.cancellations (

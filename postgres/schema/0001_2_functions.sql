@@ -851,6 +851,36 @@ as $$
     null, null, null, null, null, null, null, null, null, null)
 $$;
 
+-- Record steps of attempts, unless they are recorded already. For each there is what is recorded: nothing
+-- where the attempt cannot record it, since its claim is gone or it has an outcome, also one that was
+-- deleted since.
+create function stint.record_steps(p_engine bigint, p_lane bigint[], p_n bigint[], p_nonce bigint[], p_pos bigint[],
+  p_job bigint[], p_name text[], p_began bigint[], p_ended bigint[], p_result text[], out fresh boolean[], out results text[]) language plpgsql
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+declare
+  ok    boolean := stint.fence(p_engine);
+  clock timestamptz := clock_timestamp();
+begin
+  with added as (
+    insert into stint.steps (job, name, pos, began, ended, result)
+      select s.job, s.name, s.pos, clock - s.began * interval '1 microsecond', clock - s.ended * interval '1 microsecond', s.result::jsonb
+      from unnest(p_lane, p_n, p_nonce, p_pos, p_job, p_name, p_began, p_ended, p_result)
+        as s(lane, n, nonce, pos, job, name, began, ended, result)
+      where (select c.nonce = s.nonce and c.engine = p_engine from stint.claims c where c.lane = s.lane and c.n = s.n)
+        and exists (select from stint.entries e where e.pos = s.pos)
+        and not exists (select from stint.executions x where x.pos = s.pos)
+      order by s.job, s.name collate "C" -- as every call does, so that none waits for another crosswise
+      on conflict do nothing
+      returning job, name)
+  select array_agg(a.job is not null order by s.i) into fresh
+    from unnest(p_job, p_name) with ordinality as s(job, name, i) left join added a on a.job = s.job and a.name = s.name;
+  -- A statement of its own: it sees what the one before waited for.
+  select array_agg(t.result::text order by s.i) into results
+    from unnest(p_job, p_name) with ordinality as s(job, name, i) left join stint.steps t on t.job = s.job and t.name = s.name;
+end
+$$;
+
 -- What an idempotency key stands for: a hash of a kind and its arguments. The
 -- text of jsonb is the same for equal values.
 create function stint.fingerprint(kind text, args jsonb) returns bytea language sql stable strict parallel safe

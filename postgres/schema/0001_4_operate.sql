@@ -52,6 +52,12 @@ begin
       values (id, p_at, id, 'scheduled', 1, c.priority, c.queue, c.kind, c.limits);
   end if;
   insert into stint.job_tags (tag, job) select t, recover.id from unnest(c.tags) as t;
+  -- It goes on where the one before it was, unless that had come to its end.
+  insert into stint.steps (job, name, pos, began, ended, result)
+    select recover.id, s.name, s.pos, s.began, s.ended, s.result from stint.steps s
+    where s.job = p_job
+      and not exists (select from stint.executions x where x.pos = p_job and x.job is null and x.final and x.outcome = 1)
+      and not exists (select from stint.executions x where x.job = p_job and x.final and x.outcome = 1);
 end
 $$;
 
@@ -166,6 +172,7 @@ begin
     where t.tag = l.tag and t.job = l.pos;
   delete from stint.executions x where x.pos = any (gone);
   delete from stint.executions x where x.job = any (gone);
+  delete from stint.steps s where s.job = any (gone);
   delete from stint.cancellations c where c.job = any (gone);
   delete from stint.entries e where e.job = any (gone);
   delete from stint.entries e where e.pos = any (gone);

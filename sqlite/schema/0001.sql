@@ -183,6 +183,17 @@ create index stint_waiting_due on stint_waiting (due);
 create index stint_waiting_undecided on stint_waiting (job, undecided) where undecided is not null;
 create index stint_waiting_faulty on stint_waiting (job) where faulty is not null;
 
+-- What the steps of handlers came to. A row is written once, and goes with its job.
+create table stint_steps (
+  job    integer not null, -- its id
+  name   text    not null check (name <> ''), -- unique in the job
+  pos    integer not null, -- of the attempt that recorded it; lower than the job's if that took it along
+  began  integer not null, -- when
+  ended  integer not null, -- when it was recorded
+  result text    not null check (json_valid(result)), -- what it returned
+  primary key (job, name) -- no step is accepted twice
+) strict;
+
 -- Cancelled jobs that have no final outcome yet. All that moves a
 -- job looks here, so a program in any language cancels one by
 -- inserting its id: what waits or is available is cancelled with that, and ends

@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
+)
+
+// Bounds of one call that records steps.
+const (
+	maxStepBatch = 500
+	maxStepBytes = 8 << 20
+)
+
+// steps is an attempt as its steps see it: what they came to is in the store.
+type steps attempt
+
+// Recorded reads what earlier runs of the job recorded.
+func (a *steps) Recorded(ctx context.Context) ([]stint.RecordedStep, error) {
+	k, ok := a.s.store.(store.StepKeeper)
+	if !ok {
+		return nil, fmt.Errorf("the store keeps no steps: %w", errors.ErrUnsupported)
+	}
+	return k.Steps(ctx, a.task.entry.ID)
+}
+
+// Record records a step of the attempt, also one that was told to end meanwhile. It keeps the attempt
+// from ending.
+func (a *steps) Record(ctx context.Context, tx stint.Tx, name string, began time.Time, result json.RawMessage) (json.RawMessage, error) {
+	t := a.task
+	r := &stepRequest{
+		step: store.StepRecord{Claim: t.claim.ref, Pos: t.entry.Pos, Job: t.entry.ID, Name: name, Began: began, Ended: time.Now(), Result: result},
+	}
+	a.mu.Lock()
+	if a.runContext.closed.Load() {
+		a.mu.Unlock()
+		return nil, stint.ErrNoAttempt
+	}
+	a.recording.Add(1)
+	a.mu.Unlock()
+	defer a.recording.Done()
+	if tx.Handle != nil {
+		return result, a.s.recordStepTx(ctx, tx, r.step)
+	}
+	r.done = make(chan struct{})
+	select {
+	case a.s.stepRequests <- r:
+		<-r.done
+		return r.result, r.err
+	case <-a.s.stepsOver:
+		return nil, stint.ErrFenced
+	}
+}
+
+// Now is the time by the store's clock.
+func (a *steps) Now() time.Time { return a.s.clock.at(time.Now()) }
+
+// stepRequest is a step that is to be recorded.
+type stepRequest struct {
+	step   store.StepRecord
+	result json.RawMessage
+	err    error
+	done   chan struct{} // closed when result and err are final
+}
+
+func (r *stepRequest) answer(result json.RawMessage, err error) {
+	r.result, r.err = result, err
+	close(r.done)
+}
+
+// recordSteps records what handlers ask for. Requests gather while those before are recorded.
+func (s *session) recordSteps(ctx context.Context) {
+	defer close(s.stepsOver)
+	var batch []*stepRequest
+	for {
+		select {
+		case r := <-s.stepRequests:
+			batch = s.gatherSteps(append(batch[:0], r))
+			s.recordBatch(batch)
+			clear(batch)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// gatherSteps adds the requests that have arrived meanwhile.
+func (s *session) gatherSteps(batch []*stepRequest) []*stepRequest {
+	for bytes := len(batch[0].step.Result); len(batch) < maxStepBatch && bytes < maxStepBytes; {
+		select {
+		case r := <-s.stepRequests:
+			batch, bytes = append(batch, r), bytes+len(r.step.Result)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// recordBatch records steps, and tries again until they are recorded or the session is fenced. Whether a
+// lost answer was a commit need not be known: the first record counts.
+func (s *session) recordBatch(batch []*stepRequest) {
+	steps := make([]store.StepRecord, len(batch))
+	for i, r := range batch {
+		steps[i] = r.step
+	}
+	wait := new(backoff)
+	for {
+		recorded, err := s.callSteps(steps)
+		switch {
+		case err == nil:
+			for i, r := range batch {
+				if recorded[i].Result == nil {
+					r.answer(nil, store.ErrStepRefused)
+					continue
+				}
+				r.answer(recorded[i].Result, nil)
+			}
+			return
+		case errors.Is(err, stint.ErrUnstorable) && len(batch) > 1:
+			s.recordBatch(batch[:len(batch)/2])
+			s.recordBatch(batch[len(batch)/2:])
+			return
+		case errors.Is(err, store.ErrBuried):
+			s.fence()
+		}
+		if s.fenced() || errors.Is(err, stint.ErrUnstorable) {
+			for _, r := range batch {
+				r.answer(nil, err)
+			}
+			return
+		}
+		s.trouble(s.work, "record steps", fmt.Errorf("%d of them: %w", len(batch), err))
+		until, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
+		wait.sleep(until)
+		cancel()
+	}
+}
+
+func (s *session) callSteps(steps []store.StepRecord) ([]stint.RecordedStep, error) {
+	ctx, cancel := s.untilFenced()
+	defer cancel()
+	moves := s.moves.Load()
+	recorded, err := s.store.(store.StepKeeper).RecordSteps(ctx, s.token, steps)
+	if err == nil && s.movedSince(moves) {
+		err = store.ErrBuried
+	}
+	return recorded, err
+}
+
+// recordStepTx records a step in the handler's transaction.
+func (s *session) recordStepTx(ctx context.Context, tx stint.Tx, step store.StepRecord) error {
+	if s.fenced() {
+		return store.ErrBuried
+	}
+	moves := s.moves.Load()
+	err := s.store.(store.StepKeeper).RecordStepTx(ctx, tx, s.token, step)
+	if err == nil && s.movedSince(moves) {
+		err = stint.ErrCommitUnknown
+	}
+	return err
+}

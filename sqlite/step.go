@@ -1,0 +1,109 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
+)
+
+var _ store.StepKeeper = (*Store)(nil)
+
+const (
+	// recordStepSQL records a step unless it is recorded already, or the attempt cannot record it.
+	recordStepSQL = `
+	insert into stint_steps (job, name, pos, began, ended, result)
+	select ?1, ?2, ?3, ?4, ?5, ?6
+	where exists (select 1 from stint_claims where lane = ?7 and n = ?8 and nonce = ?9 and engine = ?10)
+	  and exists (select 1 from stint_entries where pos = ?3)
+	  and not exists (select 1 from stint_executions where pos = ?3)
+	on conflict do nothing`
+
+	stepSQL  = `select result from stint_steps where job = ? and name = ?`
+	stepsSQL = `select name, began, ended, result from stint_steps where job = ? order by ended, name`
+
+	// A job that is recovered goes on where the one before it was, unless that had come to its end.
+	takeStepsSQL = `
+	insert into stint_steps (job, name, pos, began, ended, result)
+	select ?1, name, pos, began, ended, result from stint_steps where job = ?2
+	  and not exists (select 1 from stint_executions where pos = ?2 and job is null and final and outcome = 1)
+	  and not exists (select 1 from stint_executions where job = ?2 and final and outcome = 1)`
+)
+
+// stepArgs are the parameters of recordStepSQL.
+func stepArgs(engine store.EngineID, r *store.StepRecord, now time.Time) []any {
+	ended := now.Add(-max(0, now.Sub(r.Ended)))
+	began := now.Add(-max(0, now.Sub(r.Began)))
+	return []any{int64(r.Job), r.Name, int64(r.Pos), min(micro(began), micro(ended)), micro(ended), string(r.Result),
+		int64(r.Claim.Lane), r.Claim.N, int64(r.Claim.Nonce), int64(engine)}
+}
+
+// RecordSteps implements [store.StepKeeper].
+func (s *Store) RecordSteps(ctx context.Context, engine store.EngineID, steps []store.StepRecord) ([]stint.RecordedStep, error) {
+	if len(steps) == 0 {
+		return nil, nil
+	}
+	return writing(ctx, s, fmt.Sprintf("record %d steps", len(steps)), func(c *conn) (recorded []stint.RecordedStep, wake bool, err error) {
+		if err := c.fence(engine); err != nil {
+			return nil, false, err
+		}
+		now := time.Now()
+		recorded = make([]stint.RecordedStep, len(steps))
+		for i := range steps {
+			r := &steps[i]
+			if _, err := c.exec(recordStepSQL, stepArgs(engine, r, now)...); err != nil {
+				return nil, false, err
+			}
+			err := c.query(stepSQL, []any{int64(r.Job), r.Name}, func(q *stmt) error {
+				recorded[i] = stint.RecordedStep{Name: r.Name, Result: q.json(0)}
+				return nil
+			})
+			if err != nil {
+				return nil, false, err
+			}
+		}
+		return recorded, false, nil
+	})
+}
+
+// RecordStepTx implements [store.StepKeeper]. What [Store.FinishTx] says of the handler's transaction
+// holds here too.
+func (s *Store) RecordStepTx(ctx context.Context, tx stint.Tx, engine store.EngineID, step store.StepRecord) error {
+	h, err := handle(tx)
+	if err == nil {
+		if err = s.recordStepIn(ctx, h, engine, &step); err != nil {
+			_ = h.Rollback()
+		} else {
+			err = s.commit(ctx, h, stepSQL, int64(step.Job), step.Name)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("record the step %q of job %d: %w", step.Name, step.Job, err)
+	}
+	return nil
+}
+
+func (s *Store) recordStepIn(ctx context.Context, tx *sql.Tx, engine store.EngineID, step *store.StepRecord) error {
+	if err := s.standsIn(ctx, tx, engine); err != nil {
+		return err
+	}
+	r, err := tx.ExecContext(ctx, s.named(recordStepSQL), stepArgs(engine, step, time.Now())...)
+	if err != nil {
+		return translate(err)
+	}
+	if n, err := r.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, store.ErrStepRefused)
+	}
+	return nil
+}
+
+// Steps implements [store.StepKeeper].
+func (s *Store) Steps(ctx context.Context, job stint.ID) ([]stint.RecordedStep, error) {
+	return collect(ctx, s, fmt.Sprintf("read the steps of job %d", job), stepsSQL, []any{int64(job)}, func(q *stmt) stint.RecordedStep {
+		return stint.RecordedStep{Name: q.ColumnText(0), Began: q.time(1), Ended: q.time(2), Result: q.json(3)}
+	})
+}

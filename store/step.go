@@ -1,0 +1,43 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/stint-go/stint"
+)
+
+// StepKeeper keeps what the steps of handlers came to (see [stint.Step]), by job and name. A step that
+// was recorded is never changed, and is gone with its job. A job that is recovered takes along what the
+// one before it had recorded, if that had not completed.
+type StepKeeper interface {
+	// RecordSteps records steps of attempts that run, durably, while the engine stands in the roster
+	// ([ErrBuried] otherwise). The first record of a job's step counts: for each step it returns the
+	// one that is there. It returns none (the zero value) if the attempt cannot record it, because the
+	// claim that it comes from is gone, or the attempt has an outcome. So it is safe to repeat.
+	//
+	// An error that matches [stint.ErrUnstorable] says that the database refuses one of the steps;
+	// nothing was recorded, and a smaller batch finds out which.
+	RecordSteps(ctx context.Context, engine EngineID, steps []StepRecord) ([]stint.RecordedStep, error)
+
+	// RecordStepTx does that for one step as the last act of the caller's transaction, and commits it. If
+	// the step is recorded already, or the attempt cannot record it ([ErrStepRefused] for both), nothing
+	// of the transaction stays, nor after any other error but [stint.ErrCommitUnknown].
+	RecordStepTx(ctx context.Context, tx stint.Tx, engine EngineID, step StepRecord) error
+
+	// Steps reads the recorded steps of a job, in the order in which they ended.
+	Steps(ctx context.Context, job stint.ID) ([]stint.RecordedStep, error)
+}
+
+// StepRecord is a step of an attempt, ready to be recorded. Began and Ended are this process's instants,
+// as in a [Completion].
+type StepRecord struct {
+	Claim ClaimRef // that the attempt comes from
+	Pos   Position // of the attempt
+	Job   stint.ID
+	Name  string
+	Began time.Time
+	Ended time.Time
+
+	Result []byte // JSON
+}
