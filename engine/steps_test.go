@@ -1,0 +1,636 @@
+package engine_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/ncruces/go-sqlite3/driver"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/postgres"
+	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
+	"github.com/stint-go/stint/storetest"
+)
+
+// soon is a policy for handlers that fail many times.
+var soon = stint.Retry(retry.Fixed(100, 0))
+
+// A handler of many steps fails after each of them, and before the next.
+func TestAHandlerGoesOnWhereItWas(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		const steps = 20
+		var calls [steps]atomic.Int32
+		mux := stint.NewMux()
+		kind := stint.NewResultKind[struct{}, []int]("counts", soon)
+		stint.HandleResult(mux, kind, func(ctx context.Context, job *stint.Job, _ struct{}) (all []int, err error) {
+			for i := range steps {
+				n, err := stint.Step(ctx, fmt.Sprint("step ", i), func(context.Context) (int, error) {
+					if calls[i].Add(1); job.Attempt%2 == 1 {
+						return 0, errors.New("before it came to anything")
+					}
+					return 1000*job.Attempt + i, nil
+				})
+				if err != nil {
+					return nil, err
+				}
+				if all = append(all, n); job.Attempt%2 == 0 && n == 1000*job.Attempt+i {
+					return nil, errors.New("after it was recorded")
+				}
+			}
+			return all, nil
+		})
+		start(t, s, mux, engine.Config{})
+		id, err := kind.Enqueue(t.Context(), stint.NewClient(s), struct{}{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := until(t, s, id, stint.Completed)
+		got, err := kind.Result(job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []int
+		for i := range steps {
+			want = append(want, 2000*(i+1)+i)
+			if n := calls[i].Load(); n != 2 {
+				t.Errorf("step %d was done %d times, want 2: once in vain", i, n)
+			}
+		}
+		if !slices.Equal(got, want) || len(job.Attempts) != 2*steps+1 {
+			t.Errorf("after %d runs it came to %v, want %v after %d", len(job.Attempts), got, want, 2*steps+1)
+		}
+		recorded, err := s.(store.StepKeeper).Steps(t.Context(), id)
+		if err != nil || len(recorded) != steps || recorded[3].Name != "step 3" || string(recorded[3].Result) != "8003" || recorded[3].Ended.Before(recorded[3].Began) {
+			t.Errorf("recorded are %+v, %v", recorded, err)
+		}
+	})
+}
+
+func TestStepsAtOnceAndInEachOther(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		const many = 50
+		var calls atomic.Int32
+		mux := stint.NewMux()
+		handle(mux, "k", func(ctx context.Context, job *stint.Job) error {
+			sum, err := stint.Step(ctx, "all", func(ctx context.Context) (int, error) {
+				var all sync.WaitGroup
+				var sum atomic.Int32
+				errs := make([]error, many)
+				for i := range many {
+					all.Go(func() {
+						n, err := stint.Step(ctx, fmt.Sprint(i), func(context.Context) (int32, error) { calls.Add(1); return int32(i), nil })
+						sum.Add(n)
+						errs[i] = err
+					})
+				}
+				all.Wait()
+				if job.Attempt == 1 {
+					errs = append(errs, errors.New("not yet"))
+				}
+				return int(sum.Load()), errors.Join(errs...)
+			})
+			if err == nil && sum != many*(many-1)/2 {
+				err = fmt.Errorf("the sum is %d", sum)
+			}
+			return err
+		})
+		start(t, s, mux, engine.Config{})
+		job := until(t, s, enqueue(t, s, "k", `{}`, soon), stint.Completed)
+		if n := calls.Load(); n != many || len(job.Attempts) != 2 {
+			t.Errorf("%d runs did %d steps, want 2 and %d", len(job.Attempts), n, many)
+		}
+	})
+}
+
+// What a run does that is wrong about its steps fails it once and for all.
+func TestMistakesWithSteps(t *testing.T) {
+	give := func(v any) func(context.Context) (any, error) {
+		return func(context.Context) (any, error) { return v, nil }
+	}
+	for name, c := range map[string]struct {
+		does func(ctx context.Context, job *stint.Job) error
+		want string // in the message
+		runs int
+	}{
+		"the same name twice": {func(ctx context.Context, _ *stint.Job) error {
+			_, first := stint.Step(ctx, "a", give(1))
+			_, again := stint.Step(ctx, "a", give(2))
+			return errors.Join(first, again)
+		}, `the step "a" is called at steps_test.go:`, 1},
+		"no name": {func(ctx context.Context, _ *stint.Job) error {
+			_, err := stint.Step(ctx, "", give(1))
+			return err
+		}, "step: the name is empty", 1},
+		"what JSON does not know": {func(ctx context.Context, _ *stint.Job) error {
+			_, err := stint.Step(ctx, "a", give(make(chan int)))
+			return err
+		}, `encode what step "a" returned: json: unsupported type`, 1},
+		"too large a result": {func(ctx context.Context, _ *stint.Job) error {
+			_, err := stint.Step(ctx, "a", give(strings.Repeat("x", 1<<20)))
+			return err
+		}, "more than the limit of 1048576", 1},
+		"too much together": {func(ctx context.Context, _ *stint.Job) error {
+			for i := range 20 {
+				if _, err := stint.Step(ctx, fmt.Sprint(i), give(strings.Repeat("x", 1<<20-2))); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, "with the step \"16\" the results of the job's steps are more than 16777216 bytes", 1},
+		"another type than before": {func(ctx context.Context, job *stint.Job) error {
+			if job.Attempt == 1 {
+				_, err := stint.Step(ctx, "a", give("text"))
+				return errors.Join(err, errors.New("again"))
+			}
+			_, err := stint.Step(ctx, "a", func(context.Context) (int, error) { return 1, nil })
+			if !errors.Is(err, stint.ErrStepChanged) {
+				return fmt.Errorf("it is no ErrStepChanged: %w", err)
+			}
+			return err
+		}, `the recorded step is of another type: step "a", recorded as "text"`, 2},
+		"a transaction that is none": {func(ctx context.Context, _ *stint.Job) error {
+			_, err := stint.StepTx(ctx, stint.Tx{}, "a", give(1))
+			return stint.NoRetry(err)
+		}, "transaction: there is none", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openSQLite(t)
+			mux := stint.NewMux()
+			handle(mux, "k", c.does)
+			start(t, s, mux, engine.Config{})
+			job := until(t, s, enqueue(t, s, "k", `{}`, soon), stint.Failed)
+			last := job.Attempts[len(job.Attempts)-1]
+			if len(job.Attempts) != c.runs || !strings.Contains(last.Error.Message, c.want) {
+				t.Errorf("after %d runs it failed with %.200s, want %q after %d", len(job.Attempts), last.Error.Message, c.want, c.runs)
+			}
+		})
+	}
+}
+
+// A step that failed may be tried again in the same run, under its name.
+func TestAStepThatFailedIsTriedAgainByTheHandler(t *testing.T) {
+	s := openSQLite(t)
+	mux := stint.NewMux()
+	handle(mux, "k", func(ctx context.Context, _ *stint.Job) error {
+		for n := 0; ; n++ {
+			if _, err := stint.Step(ctx, "a", func(context.Context) (int, error) {
+				if n < 3 {
+					return 0, errors.New("not yet")
+				}
+				return n, nil
+			}); err == nil {
+				return nil
+			}
+		}
+	})
+	start(t, s, mux, engine.Config{})
+	if job := until(t, s, enqueue(t, s, "k", `{}`), stint.Completed); len(job.Attempts) != 1 {
+		t.Errorf("it took %d runs", len(job.Attempts))
+	}
+}
+
+// amnesiac is a store whose answers about steps get lost, after the records or before.
+type amnesiac struct {
+	*sqlite.Store
+	lose func(call int) (record, tell bool)
+
+	calls atomic.Int32
+}
+
+func (f *amnesiac) RecordSteps(ctx context.Context, e store.EngineID, steps []store.StepRecord) ([]stint.RecordedStep, error) {
+	record, tell := f.lose(int(f.calls.Add(1)))
+	if !record {
+		return nil, errors.New("the connection is gone")
+	}
+	recorded, err := f.Store.RecordSteps(ctx, e, steps)
+	if !tell {
+		return nil, errors.Join(err, errors.New("the answer is gone"))
+	}
+	return recorded, err
+}
+
+func TestALostAnswerAboutAStepDoesNotRepeatIt(t *testing.T) {
+	for name, lose := range map[string]func(call int) (record, tell bool){
+		"after it was recorded": func(n int) (bool, bool) { return true, n > 3 },
+		"before":                func(n int) (bool, bool) { return n > 3, true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+				f := &amnesiac{Store: s, lose: lose}
+				calls := 0
+				mux := stint.NewMux()
+				handle(mux, "k", func(ctx context.Context, _ *stint.Job) error {
+					n, err := stint.Step(ctx, "a", func(context.Context) (int, error) { calls++; return calls, nil })
+					if n != 1 {
+						err = errors.Join(err, fmt.Errorf("it is %d", n))
+					}
+					return err
+				})
+				stop := start(t, f, mux, engine.Config{TimeToLive: time.Minute})
+				id := enqueue(t, s, "k", `{}`)
+				time.Sleep(30 * time.Second)
+				synctest.Wait()
+				job, err := s.Job(t.Context(), id)
+				if err != nil || job.State != stint.Completed || len(job.Attempts) != 1 || calls != 1 || f.calls.Load() != 4 {
+					t.Errorf("it is %s after %d runs, %d calls of the step and %d of the store: %v", job.State, len(job.Attempts), calls, f.calls.Load(), err)
+				}
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A step that the database refuses fails alone.
+type picky struct{ *sqlite.Store }
+
+func (p picky) RecordSteps(ctx context.Context, e store.EngineID, steps []store.StepRecord) ([]stint.RecordedStep, error) {
+	if slices.ContainsFunc(steps, func(r store.StepRecord) bool { return r.Name == "bad" }) {
+		return nil, fmt.Errorf("encode: %w", stint.ErrUnstorable)
+	}
+	time.Sleep(20 * time.Millisecond) // for more to gather
+	return p.Store.RecordSteps(ctx, e, steps)
+}
+
+func TestOneStepThatCannotBeStoredDoesNotHarmOthers(t *testing.T) {
+	s := openSQLite(t)
+	mux := stint.NewMux()
+	handle(mux, "k", func(ctx context.Context, _ *stint.Job) error {
+		var all sync.WaitGroup
+		errs := make([]error, 40)
+		for i := range errs {
+			all.Go(func() {
+				name := fmt.Sprint(i)
+				if i == 20 {
+					name = "bad"
+				}
+				_, errs[i] = stint.Step(ctx, name, func(context.Context) (int, error) { return i, nil })
+			})
+		}
+		all.Wait()
+		if bad := errs[20]; !errors.Is(bad, stint.ErrUnstorable) {
+			return fmt.Errorf("the bad one gives %w", bad)
+		}
+		errs[20] = nil
+		return errors.Join(errs...)
+	})
+	start(t, picky{s}, mux, engine.Config{})
+	id := enqueue(t, s, "k", `{}`, stint.Retry(retry.None()))
+	eventually(t, "it has ended", func() bool { j, _ := s.Job(t.Context(), id); return j.State.Final() })
+	if job, _ := s.Job(t.Context(), id); job.State != stint.Completed {
+		t.Errorf("it is %s: %v", job.State, job.Attempts[0].Error)
+	}
+	if all, err := s.Steps(t.Context(), id); err != nil || len(all) != 39 {
+		t.Errorf("%d steps are recorded, %v", len(all), err)
+	}
+}
+
+// What a handler left running records nothing once the run is over, and a run is not over while a step is
+// being recorded.
+func TestARunEndsAfterItsSteps(t *testing.T) {
+	s := openSQLite(t)
+	begun, held := make(chan struct{}), make(chan struct{})
+	slow := &amnesiac{Store: s, lose: func(n int) (bool, bool) {
+		if n == 1 {
+			close(begun)
+			<-held
+		}
+		return true, true
+	}}
+	mux := stint.NewMux()
+	left, returned := make(chan context.Context, 1), make(chan error, 1)
+	handle(mux, "k", func(ctx context.Context, _ *stint.Job) error {
+		go func() {
+			_, err := stint.Step(ctx, "in time", func(context.Context) (int, error) { return 1, nil })
+			returned <- err
+		}()
+		<-begun
+		left <- ctx
+		return nil
+	})
+	start(t, slow, mux, engine.Config{})
+	id := enqueue(t, s, "k", `{}`)
+	ctx := <-left
+	time.Sleep(50 * time.Millisecond)
+	if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Running {
+		t.Errorf("while its step is being recorded the job is %s, %v", job.State, err)
+	}
+	close(held)
+	if err := <-returned; err != nil {
+		t.Error(err)
+	}
+	until(t, s, id, stint.Completed)
+	if _, err := stint.Step(ctx, "late", func(context.Context) (int, error) { return 2, nil }); !errors.Is(err, stint.ErrNoAttempt) {
+		t.Errorf("after the run a step gives %v, want ErrNoAttempt", err)
+	}
+	if all, err := s.Steps(t.Context(), id); err != nil || len(all) != 1 {
+		t.Errorf("recorded are %v, %v", all, err)
+	}
+}
+
+func TestTheStepsOfALostRunAreRefused(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		mux := stint.NewMux()
+		begun, lost := make(chan struct{}), make(chan struct{})
+		failed := make(chan error, 1)
+		handle(mux, "k", func(ctx context.Context, job *stint.Job) error {
+			if job.MayHaveRun || job.Losses > 0 {
+				_, err := stint.Step(ctx, "a", func(context.Context) (string, error) { return "second", nil })
+				return err
+			}
+			close(begun)
+			_, err := stint.Step(ctx, "a", func(context.Context) (string, error) { <-lost; return "first", nil })
+			failed <- err
+			return err
+		})
+		stop := start(t, s, mux, engine.Config{TimeToLive: time.Minute})
+		id := enqueue(t, s, "k", `{}`)
+		<-begun
+		buryLiving(t, s)
+		close(lost)
+		if err := <-failed; err == nil {
+			t.Error("a step of a lost run was recorded")
+		}
+		_ = stop()
+		start(t, s, mux, engine.Config{})
+		until(t, s, id, stint.Completed)
+		if all, err := s.(store.StepKeeper).Steps(t.Context(), id); err != nil || len(all) != 1 || string(all[0].Result) != `"second"` {
+			t.Errorf("recorded are %v, %v", all, err)
+		}
+	})
+}
+
+// What a step writes in its transaction is there once, wherever its run breaks off.
+func TestAStepInATransactionTakesEffectOnce(t *testing.T) {
+	type payer struct {
+		begin func(ctx context.Context) (tx stint.Tx, pay func(what string) error, rollback func(), err error)
+		paid  func() int
+	}
+	test := func(t *testing.T, s anyStore, p payer) {
+		mux := stint.NewMux()
+		handle(mux, "pays", func(ctx context.Context, job *stint.Job) error {
+			tx, pay, rollback, err := p.begin(ctx)
+			if err != nil {
+				return err
+			}
+			defer rollback()
+			at, err := stint.StepTx(ctx, tx, "pay", func(context.Context) (int, error) {
+				err := pay("once")
+				if err == nil && job.Attempt == 1 {
+					err = errors.New("after it was paid, before it was recorded")
+				}
+				return job.Attempt, err
+			})
+			if err == nil && at != 2 {
+				err = stint.NoRetry(fmt.Errorf("it was paid in run %d", at))
+			}
+			if err == nil && job.Attempt < 4 {
+				err = errors.New("after it was recorded")
+			}
+			return err
+		})
+		start(t, s, mux, engine.Config{})
+		job := until(t, s, enqueue(t, s, "pays", `{}`, soon), stint.Completed)
+		if n := p.paid(); n != 1 || len(job.Attempts) != 4 {
+			t.Errorf("%d runs paid %d times, want 4 and 1", len(job.Attempts), n)
+		}
+	}
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		url := migrated.New(t)
+		s, err := postgres.Open(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		pool, err := pgxpool.New(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		if _, err := pool.Exec(t.Context(), `create table payments (what text)`); err != nil {
+			t.Fatal(err)
+		}
+		test(t, s, payer{
+			func(ctx context.Context) (stint.Tx, func(string) error, func(), error) {
+				tx, err := pool.Begin(ctx)
+				if err != nil {
+					return stint.Tx{}, nil, nil, err
+				}
+				return postgres.Tx(tx), func(what string) error {
+					_, err := tx.Exec(ctx, `insert into payments values ($1)`, what)
+					return err
+				}, func() { _ = tx.Rollback(ctx) }, nil
+			},
+			func() (n int) {
+				if err := pool.QueryRow(t.Context(), `select count(*) from payments`).Scan(&n); err != nil {
+					t.Error(err)
+				}
+				return n
+			},
+		})
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "jobs.db")
+		s, err := sqlite.Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		t.Cleanup(func() { storetest.Verify(t, s) })
+		db, err := sql.Open("sqlite3", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(20000)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		if _, err := db.Exec(`create table payments (what text)`); err != nil {
+			t.Fatal(err)
+		}
+		test(t, s, payer{
+			func(ctx context.Context) (stint.Tx, func(string) error, func(), error) {
+				tx, err := db.BeginTx(ctx, nil)
+				if err != nil {
+					return stint.Tx{}, nil, nil, err
+				}
+				return sqlite.Tx(tx), func(what string) error {
+					_, err := tx.Exec(`insert into payments values (?)`, what)
+					return err
+				}, func() { _ = tx.Rollback() }, nil
+			},
+			func() (n int) {
+				if err := db.QueryRow(`select count(*) from payments`).Scan(&n); err != nil {
+					t.Error(err)
+				}
+				return n
+			},
+		})
+	})
+}
+
+// aloof is a store that is lonely and keeps steps.
+type aloof struct {
+	lonely
+	store.StepKeeper
+}
+
+// A job sleeps for days without a slot, is woken by its time, and its retries do not begin the days anew.
+func TestASleepHoldsNothingAndIsSleptOnce(t *testing.T) {
+	inBubble(t, 100*time.Hour, func(t *testing.T, s *sqlite.Store) {
+		const days = 72 * time.Hour
+		var starts []time.Time
+		mux := stint.NewMux()
+		handle(mux, "sleeps", func(ctx context.Context, job *stint.Job) error {
+			starts = append(starts, time.Now())
+			if err := stint.Sleep(ctx, "a moment", time.Second); err != nil {
+				return err
+			}
+			if len(starts) == 1 {
+				return errors.New("fails before it sleeps")
+			}
+			if err := stint.Sleep(ctx, "days", days+time.Duration(len(starts))*time.Hour); err != nil {
+				return fmt.Errorf("wrapped: %w", err)
+			}
+			if len(starts) == 3 {
+				return errors.New("fails after it slept")
+			}
+			return nil
+		})
+		handle(mux, "other", func(context.Context, *stint.Job) error { return nil })
+		stop := start(t, aloof{lonely{s}, s}, mux, engine.Config{Slots: 1, TimeToLive: 24 * time.Hour, Poll: time.Hour})
+		began := time.Now()
+		id := enqueue(t, s, "sleeps", `{}`, stint.Retry(retry.Fixed(5, time.Second)))
+		time.Sleep(time.Hour)
+		other := enqueue(t, s, "other", `{}`)
+		time.Sleep(3 * time.Hour)
+		synctest.Wait()
+		job, err := s.Job(t.Context(), id)
+		if err != nil || job.State != stint.Scheduled || job.Attempt != 2 || len(job.Attempts) != 2 || !strings.HasPrefix(job.Attempts[1].Reason, `step "days" sleeps until `) {
+			t.Fatalf("it is %s at attempt %d: %+v, %v", job.State, job.Attempt, job.Attempts, err)
+		}
+		if o, err := s.Job(t.Context(), other); err != nil || o.State != stint.Completed {
+			t.Errorf("beside one that sleeps another is %s, %v", o.State, err)
+		}
+		time.Sleep(days + 12*time.Hour)
+		synctest.Wait()
+		job, err = s.Job(t.Context(), id)
+		if err != nil || job.State != stint.Completed || len(starts) != 4 || job.Attempt != 3 {
+			t.Fatalf("after the days it is %s at attempt %d, began at %v, %v", job.State, job.Attempt, starts, err)
+		}
+		if slept := starts[2].Sub(began); slept < days+2*time.Hour || slept > days+4*time.Hour {
+			t.Errorf("it was woken after %v", slept)
+		}
+		if again := starts[3].Sub(starts[2]); again > 2*time.Hour {
+			t.Errorf("it slept again: %v", again)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAHandlerThatDropsTheErrorOfASleepIsTold(t *testing.T) {
+	inBubble(t, 24*time.Hour, func(t *testing.T, s *sqlite.Store) {
+		var runs, after int
+		mux := stint.NewMux()
+		handle(mux, "drops", func(ctx context.Context, _ *stint.Job) error {
+			runs++
+			if err := stint.Sleep(ctx, "an hour", time.Hour); err != nil {
+				if _, err := stint.Step(ctx, "not yet", func(context.Context) (int, error) { after++; return 0, nil }); err == nil {
+					t.Error("a step of a run that sleeps was done")
+				}
+				_ = stint.Sleep(ctx, "a day", 24*time.Hour)
+			}
+			return nil
+		})
+		stop := start(t, aloof{lonely{s}, s}, mux, engine.Config{TimeToLive: time.Hour, Poll: time.Minute})
+		id := enqueue(t, s, "drops", `{}`)
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		job, err := s.Job(t.Context(), id)
+		if err != nil || job.State != stint.Completed || runs != 2 || after != 0 || len(job.Attempts) != 2 ||
+			!strings.HasSuffix(job.Attempts[0].Reason, "its handler did not return the error that stint.Sleep gave it") {
+			t.Errorf("it is %s after %d runs: %+v, %v", job.State, runs, job.Attempts, err)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A job that sleeps and is run now by people is awake; one that was lost before its sleep was recorded
+// sleeps on.
+func TestAJobThatIsRunBeforeItsTimeIsAwake(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		mux := stint.NewMux()
+		handle(mux, "sleeps", func(ctx context.Context, job *stint.Job) error {
+			if err := stint.Sleep(ctx, "a day", 24*time.Hour); err != nil {
+				return err
+			}
+			if job.Attempt == 1 {
+				return errors.New("once more, without a sleep")
+			}
+			return nil
+		})
+		start(t, s, mux, engine.Config{})
+		id := enqueue(t, s, "sleeps", `{}`, soon)
+		until(t, s, id, stint.Scheduled)
+		if _, err := s.(store.Operator).Retry(t.Context(), []stint.ID{id}, stint.RerunOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if job := until(t, s, id, stint.Completed); len(job.Attempts) != 3 {
+			t.Errorf("it took %d runs, want 3", len(job.Attempts))
+		}
+	})
+}
+
+// The sleep is fixed before its run ends: one that is lost then sleeps no longer for it.
+func TestALossDoesNotBeginASleepAnew(t *testing.T) {
+	inBubble(t, 100*time.Hour, func(t *testing.T, s *sqlite.Store) {
+		began := time.Now()
+		var runs []time.Duration
+		mux := stint.NewMux()
+		handle(mux, "sleeps", func(ctx context.Context, _ *stint.Job) error {
+			runs = append(runs, time.Since(began).Round(time.Minute))
+			err := stint.Sleep(ctx, "ten hours", 10*time.Hour)
+			if err != nil && len(runs) == 1 {
+				time.Sleep(5 * time.Hour)
+				return errors.New("in its place comes something else")
+			}
+			return err
+		})
+		var buried atomic.Bool
+		stop := start(t, aloof{lonely{s}, s}, mux, engine.Config{TimeToLive: time.Hour, Poll: time.Minute, OnEvent: func(ev event.Event) {
+			if ev.Type == event.EventBuried {
+				buried.Store(true)
+			}
+		}})
+		id := enqueue(t, s, "sleeps", `{}`, stint.Retry(retry.Fixed(5, time.Hour)))
+		time.Sleep(20 * time.Hour)
+		synctest.Wait()
+		job, err := s.Job(t.Context(), id)
+		if want := []time.Duration{0, 6 * time.Hour, 10 * time.Hour}; err != nil || job.State != stint.Completed || !slices.Equal(runs, want) || buried.Load() {
+			t.Errorf("it is %s and ran after %v, want %v; %v", job.State, runs, want, err)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
