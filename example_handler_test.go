@@ -2,6 +2,7 @@ package stint_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +10,10 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // Middleware wraps the handlers of all kinds, or of one.
@@ -241,6 +245,40 @@ func run(mux *stint.Mux, kind, args string) {
 	}
 }
 
+// drain performs one job to its end, and prints what its runs came to.
+func drain(mux *stint.Mux, kind, args string) {
+	ctx := context.Background()
+	db, err := sqlite.Open(ctx, sqlite.Memory)
+	if err != nil {
+		panic(err)
+	}
+	defer db.Close()
+	id, err := stint.NewClient(db).Enqueue(ctx, stint.NewJob{Kind: kind, Args: json.RawMessage(args), Retry: retry.Fixed(3, time.Hour)})
+	if err != nil {
+		panic(err)
+	}
+	e, err := engine.New(db, mux, engine.Config{})
+	if err != nil {
+		panic(err)
+	}
+	for {
+		if _, err := e.RunReady(ctx, func(job *stint.Job, x store.Completion) bool {
+			fmt.Print(job.Kind, " ", x.Outcome)
+			if x.Error != nil {
+				fmt.Print(": ", x.Error.Message)
+			}
+			fmt.Println()
+			return true
+		}); err != nil {
+			panic(err)
+		}
+		// What waits is run before its time.
+		if again, err := db.Retry(ctx, []stint.ID{id}, stint.RerunOptions{}); err != nil || again[id].Answer != stint.RerunReady {
+			return
+		}
+	}
+}
+
 func tell(format string, args ...any) error { _, err := fmt.Printf(format+"\n", args...); return err }
 
 func fetch(context.Context, string) error { return nil }
@@ -269,4 +307,67 @@ func ExampleDefer() {
 	mux.Limit("api", stint.LimitRule{AtOnce: 10, TripAfter: 5, TripFor: time.Minute})
 	fmt.Println(mux.Limits()["api"])
 	// Output: 10,trip=5/1m
+}
+
+// The first run charges and then fails; the second does not charge again.
+func ExampleStep() {
+	mux := stint.NewMux()
+	stint.Handle(mux, stint.NewKind[int]("order"), func(ctx context.Context, job *stint.Job, total int) error {
+		ref, err := stint.Step(ctx, "charge", func(context.Context) (string, error) {
+			fmt.Println("charges", total)
+			return "ref-1", nil
+		})
+		if err != nil {
+			return err
+		}
+		_, err = stint.Step(ctx, "ship", func(context.Context) (any, error) {
+			if job.Attempt == 1 {
+				return nil, errors.New("the warehouse is closed")
+			}
+			fmt.Println("ships for", ref)
+			return nil, nil
+		})
+		return err
+	})
+	drain(mux, "order", `30`)
+	// Output:
+	// charges 30
+	// order failed: the warehouse is closed
+	// ships for ref-1
+	// order completed
+}
+
+// What a step writes in its transaction is there exactly once.
+func ExampleStepTx() {
+	var db *sql.DB // of the application
+	mux := stint.NewMux()
+	stint.Handle(mux, stint.NewKind[string]("book"), func(ctx context.Context, _ *stint.Job, seat string) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		_, err = stint.StepTx(ctx, sqlite.Tx(tx), "book", func(ctx context.Context) (any, error) {
+			_, err := tx.ExecContext(ctx, `insert into bookings (seat) values (?)`, seat)
+			return nil, err
+		})
+		return err
+	})
+}
+
+// A sleep takes no slot, however long it is.
+func ExampleSleep() {
+	mux := stint.NewMux()
+	stint.Handle(mux, stint.NewKind[string]("trial"), func(ctx context.Context, _ *stint.Job, customer string) error {
+		if err := stint.Sleep(ctx, "trial period", 14*24*time.Hour); err != nil {
+			return err
+		}
+		fmt.Println("the trial of", customer, "is over")
+		return nil
+	})
+	drain(mux, "trial", `"ada"`)
+	// Output:
+	// trial snoozed
+	// the trial of ada is over
+	// trial completed
 }
