@@ -100,6 +100,7 @@ func (s *session) serveTemporary() (leave func() error) {
 	side.Go(func() { s.beats(signals) })
 	side.Go(func() { s.watchFence(signals) })
 	side.Go(func() { s.watchCancellations(signals) })
+	side.Go(func() { s.recordSteps(signals) })
 	stages.Go(func() { s.finish(s.ended) })
 	s.inlineRuns.enter(s.stopping)
 	return func() (err error) {
