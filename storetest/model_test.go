@@ -80,6 +80,7 @@ type database struct {
 	gone      []modelAttempt   // of jobs that were deleted
 	summed    map[store.Position]bool
 	changes   []store.Change // the newest last
+	steps     map[stepOf]stint.RecordedStep
 }
 
 // row is one of four things: a job, an entry, a wait or a key. It is invisible
@@ -135,6 +136,7 @@ func (d *database) reset() {
 	d.lows = map[store.EngineID]int64{}
 	d.numbers = map[store.LaneID]int64{}
 	d.metrics, d.gone, d.changes = nil, nil, nil
+	d.steps = map[stepOf]stint.RecordedStep{}
 	d.summed = map[store.Position]bool{}
 	d.bells = map[int]func(store.News){}
 }
