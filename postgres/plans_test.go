@@ -42,6 +42,9 @@ func grow(t testing.TB, s *Store, engine store.EngineID, n int) {
 		insert into stint.executions (pos, nonce, engine, started, finished, attempt, slot, outcome, final)
 		select p, 1, 1, f.at, f.at, 1, 1, case when p % 1000 = 0 then 2 else 1 end, true
 		from generate_series(1, $1::int - $1 / 50) p cross join lateral (select now() - ($1 - $1 / 50 - p) * interval '1 s' as at) f`, n)
+	exec(t, s, `
+		insert into stint.steps (job, name, pos, began, ended, result)
+		select i / 4, 'step ' || i % 4, i / 4, now(), now(), '{}' from generate_series(4, $1::int + 3) i`, n)
 	// As a vacuum would, and the sums an engine.
 	exec(t, s, `select brin_summarize_new_values('stint.executions_finished')`)
 	exec(t, s, `update stint.summed set until = now() - interval '2 minutes'`)
@@ -60,7 +63,7 @@ func grow(t testing.TB, s *Store, engine store.EngineID, n int) {
 // were made.
 func keepStatistics(t testing.TB, s *Store) {
 	t.Helper()
-	for _, table := range []string{"entries", "claims", "executions", "waiting", "job_tags"} {
+	for _, table := range []string{"entries", "claims", "executions", "waiting", "job_tags", "steps"} {
 		exec(t, s, "alter table stint."+table+" set (autovacuum_enabled = off)")
 	}
 }
@@ -191,6 +194,9 @@ func hotStatements(s *Store, engine store.EngineID, id stint.ID, n int) []hotSta
 		{"promote", 900, `select * from stint.promote('-infinity', 10)`, nil},
 		{"finish", 120, `select stint.finish($1, '{7,7}', array[1, $3::bigint], array[1, $3::bigint], $2::bigint[], null, '{1,1}', '{1,1}', '{1,1}', '{1,1}', '{0,0}', '{1,1}', '{t,t}',
 		   null, null, null, null, null, null, null, null, null, null, null, null, null)`, []any{engine, []int64{int64(id), int64(n) + 7}, 2 + n/10}},
+		{"record steps", 120, s.sql.in(`select * from stint.record_steps($1, array[7, $3::bigint], array[$2::bigint, 1], array[$2::bigint, 1], array[$4::bigint, 1], array[$4::bigint, 1],
+		   '{b,a}', '{1,1}', '{0,0}', '{1,2}')`), []any{engine, 2 + n/10, normal, n - n/100 - 1}},
+		{"steps", 30, s.sql.in(stepsSQL), []any{int64(n) / 8}},
 		{"due schedules", 60, s.sql.due, []any{[]string{}, []string{}, time.Now(), 200}},
 		{"the next schedule", 60, s.sql.due, []any{[]string{}, []string{}, time.Now().AddDate(100, 0, 0), 1}},
 		{"take keys", 200, `select * from stint.take_keys('{key 5,new}', '{"",a}', '{1,2}')`, nil},

@@ -151,7 +151,15 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		id, err := client.Enqueue(t.Context(), stint.NewJob{Kind: "k", Delay: time.Hour})
 		must(t, err)
 		w := b.join()
-		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, w.ClaimAll()...)
+		taken, now := w.ClaimAll(), time.Now()
+		e := &taken[0]
+		recorded, err := engine.RecordSteps(t.Context(), w.Info.Token, []store.StepRecord{
+			{Claim: w.ClaimOf(e.Pos), Pos: e.Pos, Job: e.ID, Name: "s", Began: now, Ended: now, Result: []byte("1")},
+		})
+		if err != nil || string(recorded[0].Result) != "1" {
+			t.Errorf("the engine records the step %v, error %v", recorded, err)
+		}
+		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("no")}, taken...)
 		_, err = engine.Cancel(t.Context(), []stint.ID{id}, "")
 		must(t, err)
 		_, err = engine.Delete(t.Context(), []stint.ID{id})
@@ -197,17 +205,22 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		must(t, err)
 		_, err = viewer.Errors(t.Context(), report.ErrorFilter{})
 		must(t, err)
+		if all, err := viewer.Steps(t.Context(), e.ID); err != nil || len(all) != 1 {
+			t.Errorf("the viewer sees the steps %+v, error %v", all, err)
+		}
 		if all, err := viewer.Changes(t.Context(), store.ChangeFilter{}); err != nil || len(all) != 1 {
 			t.Errorf("the viewer sees the changes %+v, error %v", all, err)
 		}
 
 		f.as(f.login("my_viewer"), `select outcome from stint.attempts`)
 		reads := []string{`select from stint.entries where args is not null`, `select from stint.jobs`, `select outcome from stint.attempts`, `select from stint.executions`, `select from stint.claims`,
-			`select from stint.waiting`, `select from stint.idempotency`, `select from stint.job_tags`, `select from stint.engines`, `select from stint.changes`}
+			`select from stint.waiting`, `select from stint.idempotency`, `select from stint.job_tags`, `select from stint.engines`, `select from stint.changes`, `select from stint.steps`}
 		acts := []string{
 			`delete from stint.entries`, `update stint.entries set priority = 1`, `delete from stint.waiting`, `delete from stint.idempotency`, `update stint.policies set body = '{}'`,
 			`insert into stint.executions (pos, nonce, engine, started, finished, attempt, slot, outcome, final) values (1, 0, 0, now(), now(), 1, 0, 1, true)`,
 			`insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions) values (1, 1, 1, 1, 1, '5', 5, '{1}')`,
+			`insert into stint.steps (job, name, pos, began, ended, result) values (1, 's', 1, now(), now(), '1')`, `delete from stint.steps`,
+			`select stint.record_steps(1, '{1}', '{1}', '{1}', '{1}', '{1}', '{s}', '{0}', '{0}', '{1}')`,
 			`insert into stint.engines select * from stint.engines`, `update stint.beats set drain = true`,
 			`select stint.pause('q')`, `select stint.resume('q')`, `select stint.cancel(1)`, `select stint.erase('{1}')`, `select stint.again('{1}', null, null, false)`, `select stint.promote('2000-01-01', 1)`,
 			`update stint.meta set version = 9`, `truncate stint.entries`,

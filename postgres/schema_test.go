@@ -51,6 +51,7 @@ var impossible = []struct {
 		`why = 'scheduled'`, // undecided without a failure
 		`undecided = ''`,    // by nobody
 	}},
+	{"steps", `(job, name, pos, began, ended, result) values (1, 's', 5, now(), now(), 'null')`, []string{`name = ''`, `name = repeat('s', 256)`}},
 	{"cancellations", `(job) values (1)`, nil},
 	{"queues", `(queue) values ('q')`, []string{`queue = ''`, `queue = '*'`, `queue = repeat('q', 256)`}},
 	{"deletions", `(engine, serial) values (1, 1)`, nil},

@@ -13,7 +13,10 @@ import (
 
 var _ store.StepKeeper = (*Store)(nil)
 
-const recordStepsSQL = `select fresh, results from stint.record_steps($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+const (
+	recordStepsSQL = `select fresh, results from stint.record_steps($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+	stepsSQL       = `select name, began, ended, result from stint.steps where job = $1 order by ended, name collate "C"`
+)
 
 // RecordSteps implements [store.StepKeeper]: one message to its commit.
 func (s *Store) RecordSteps(ctx context.Context, engine store.EngineID, steps []store.StepRecord) (recorded []stint.RecordedStep, err error) {
@@ -65,7 +68,7 @@ func (s *Store) RecordStepTx(ctx context.Context, tx stint.Tx, engine store.Engi
 
 // Steps implements [store.StepKeeper].
 func (s *Store) Steps(ctx context.Context, job stint.ID) ([]stint.RecordedStep, error) {
-	return collect(ctx, s.pool, fmt.Sprintf("read the steps of job %d", job), s.sql.in(`select name, began, ended, result from stint.steps where job = $1 order by ended, name collate "C"`), []any{job},
+	return collect(ctx, s.pool, fmt.Sprintf("read the steps of job %d", job), s.sql.in(stepsSQL), []any{job},
 		func(row pgx.CollectableRow) (r stint.RecordedStep, err error) {
 			err = scan(row, &r.Name, &r.Began, &r.Ended, &r.Result)
 			return r, err

@@ -62,6 +62,7 @@ var impossible = []struct {
 		`why = 'scheduled'`, // undecided without a failure
 		`undecided = ''`,    // by nobody
 	}},
+	{"stint_steps", `(job, name, pos, began, ended, result) values (1, 's', 5, 5, 5, 'null')`, []string{`name = ''`, `result = '{'`}},
 	{"stint_cancellations", `(job, at, why) values (1, 5, 'because')`, []string{`why = ''`}},
 	{"stint_queues", `(queue, paused) values ('q', 5)`, []string{`queue = ''`, `queue = '*'`, `by = ''`, `why = ''`}},
 	{"stint_deletions", `(engine, serial, at) values (1, 1, 5)`, nil},
@@ -175,7 +176,8 @@ func TestHistoryCostsLooksAndPagesNothing(t *testing.T) {
 	}
 	for name, text := range map[string]string{"look": lookSQL, "held": heldSQL, "fetch": fetchSQL, "next": nextDueSQL, "due": dueSQL, "job": jobSQL,
 		"state": stateSQL, "final": finalSQL, "wait": waitOfSQL, "tried": triedSQL, "cancelling": cancellingSQL,
-		"contents": contentsSQL, "recovered": recoveredSQL, "schedules": dueSchedulesSQL, "tags": eraseTagsSQL, "holder": holderSQL, "old keys": oldKeysSQL, "errors": newestErrorsSQL} {
+		"contents": contentsSQL, "recovered": recoveredSQL, "schedules": dueSchedulesSQL, "tags": eraseTagsSQL, "holder": holderSQL, "old keys": oldKeysSQL, "errors": newestErrorsSQL,
+		"step": stepSQL, "steps": stepsSQL} {
 		for line := range strings.Lines(plan(t, s, text)) {
 			if strings.HasPrefix(line, "SCAN") && !strings.HasPrefix(line, "SCAN l") && !strings.HasPrefix(line, "SCAN json_each") &&
 				!strings.HasPrefix(line, "SCAN b\n") && !strings.HasPrefix(line, "SCAN r") && !strings.HasPrefix(line, "SCAN (subquery") {
