@@ -220,7 +220,6 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 			`insert into stint.executions (pos, nonce, engine, started, finished, attempt, slot, outcome, final) values (1, 0, 0, now(), now(), 1, 0, 1, true)`,
 			`insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions) values (1, 1, 1, 1, 1, '5', 5, '{1}')`,
 			`insert into stint.steps (job, name, pos, began, ended, result) values (1, 's', 1, now(), now(), '1')`, `delete from stint.steps`,
-			`select stint.record_steps(1, '{1}', '{1}', '{1}', '{1}', '{1}', '{s}', '{0}', '{0}', '{1}')`,
 			`insert into stint.engines select * from stint.engines`, `update stint.beats set drain = true`,
 			`select stint.pause('q')`, `select stint.resume('q')`, `select stint.cancel(1)`, `select stint.erase('{1}')`, `select stint.again('{1}', null, null, false)`, `select stint.promote('2000-01-01', 1)`,
 			`update stint.meta set version = 9`, `truncate stint.entries`,
@@ -233,7 +232,8 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		f.refused("producer",
 			// What would make an entry another's: its job, its contents, its place among the transactions.
 			`insert into stint.entries (lane, job, body, queue, kind) values (1, 1, 1, 'q', 'k')`,
-			`insert into stint.entries (lane, xid, queue, kind, args) values (1, '3', 'q', 'k', '{}')`)
+			`insert into stint.entries (lane, xid, queue, kind, args) values (1, '3', 'q', 'k', '{}')`,
+			`select stint.record_steps(1, '{1}', '{1}', '{1}', '{1}', '{1}', '{s}', '{0}', '{0}', '{1}')`)
 		const stores = `select stint.store_job(1, 'q', 0::smallint, 'k', '{}', null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, false)`
 		f.refused("caller", append(append(reads, acts...), alters...)...)
 		f.refused("caller", `select from stint.meta`, `select stint.lane('q', 0, 'normal')`, `select stint.take_keys('{a}', '{a}', '{1}')`, stores, `select nextval('stint.positions')`,

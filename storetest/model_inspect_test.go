@@ -278,6 +278,9 @@ func (m *model) Audit(context.Context) (*store.Ledger, error) {
 	for _, j := range m.all() {
 		l.Jobs = append(l.Jobs, store.LedgerJob{ID: j.ID, State: j.State, Schedule: j.Origin.Schedule, Occurrence: j.Origin.Occurrence})
 	}
+	for key := range m.steps {
+		l.Steps = append(l.Steps, key.job)
+	}
 	for _, e := range m.engines {
 		l.Engines = append(l.Engines, e.Token)
 	}

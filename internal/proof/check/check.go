@@ -130,6 +130,7 @@ func Compare(h *History, f *Facts, opt Options) *Report {
 	c.absent()
 	c.whole(others)
 	c.occurrences()
+	c.steps()
 	return c.report
 }
 
@@ -141,6 +142,7 @@ func Invariants(f *Facts) []Violation {
 	c.engines()
 	tell(f, nil, nil, c.invariants)
 	c.occurrences()
+	c.steps()
 	return c.report.Violations
 }
 

@@ -149,6 +149,16 @@ func (c *checker) occurrences() {
 	}
 }
 
+// steps checks that recorded steps went with their jobs.
+func (c *checker) steps() {
+	jobs := index(c.facts.Jobs, func(j *Job) (int64, bool) { return j.ID, true })
+	for _, job := range c.facts.Steps {
+		if !jobs[job] {
+			c.report.broken(RuleStep, job, "its steps are there, and it is not")
+		}
+	}
+}
+
 // promise is what the history says of a key that was not committed for
 // certain, and how many jobs have it. A key is meant to be used once; one
 // that was tried again after a rollback is still judged rightly.

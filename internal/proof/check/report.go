@@ -36,6 +36,7 @@ const (
 	RuleClean     Rule = "clean"     // an engine that stopped cleanly left nothing behind
 
 	RuleOccurrence Rule = "occurrence" // an occurrence of a schedule has one job
+	RuleStep       Rule = "step"       // recorded steps are those of a job that is there
 )
 
 // The rules on runs.
@@ -55,7 +56,7 @@ const RuleKept Rule = "kept" // after a failover there is nothing that was not t
 var Rules = []Rule{
 	RuleCommitted, RuleRolledBack, RuleWhole, RuleStranger, RuleIdentity, RuleRecovered, RuleDeleted, RuleDrained,
 	RulePlace, RuleFinal, RuleState, RuleExecution, RuleAttempt, RulePolicy, RuleLosses,
-	RuleClaim, RuleRoster, RuleBuried, RuleClean, RuleOccurrence,
+	RuleClaim, RuleRoster, RuleBuried, RuleClean, RuleOccurrence, RuleStep,
 	RuleRun, RuleOutcome, RuleRerun, RuleLoss, RuleOverlap, RuleLimit, RuleKept,
 }
 

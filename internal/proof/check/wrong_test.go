@@ -69,6 +69,9 @@ var wrong = []fault{
 		w.made(1)
 		w.f.Occurrences = map[string][]time.Time{"hourly": {midnight.Add(time.Hour), midnight.Add(2 * time.Hour)}}
 	}},
+	{RuleStep, "steps of a job that is not there", func(w *world) {
+		w.f.Steps = []int64{w.key["plain"], 999, w.key["ready"]}
+	}},
 	{RuleDeleted, "a deleted job that is there", func(w *world) {
 		w.opt.Deleted = append(w.opt.Deleted, Deletion{Job: w.key["plain"], At: w.tick()})
 	}},
