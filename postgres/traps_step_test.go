@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -154,6 +155,17 @@ var stepTraps = []trap{
 			return fmt.Errorf("it gives %v, want ErrStepRefused", err)
 		}
 		return b.count(1)
+	}},
+	{"Each step of a call is told whether the call recorded it", func(b *bench) error {
+		a := b.attempt()
+		b.enqueue(1)
+		other := attempt{b, a.w, a.w.One()}
+		b.must(a.records("1", a.step("a", "1")))
+		args := stepArgs(a.w.Info.Token, []store.StepRecord{a.step("a", "2"), a.step("b", "2"), other.step("a", "2")})
+		if fresh := value[[]bool](b, b.s.pool, `select fresh from (`+recordStepsSQL+`) r`, args...); !slices.Equal(fresh, []bool{false, true, true}) {
+			return fmt.Errorf("of one that was there and two that were not they are told %v", fresh)
+		}
+		return nil
 	}},
 	{"What is recovered goes on where the one before it was, unless that had completed", func(b *bench) error {
 		for _, again := range []bool{false, true} {
