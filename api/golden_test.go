@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/stint-go/stint/api"
 	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
@@ -73,6 +75,17 @@ func (fixed) Job(_ context.Context, id stint.ID) (*stint.JobInfo, error) {
 		}
 	}
 	return nil, stint.ErrNotFound
+}
+
+func (fixed) Steps(_ context.Context, id stint.ID) ([]stint.RecordedStep, error) {
+	if id != 42 {
+		return nil, nil
+	}
+	return []stint.RecordedStep{
+		{Name: "charge", Began: ago(time.Minute), Ended: ago(59 * time.Second), Result: json.RawMessage(`{"ref":"<7>","cents":9007199254740993}`)},
+		{Name: "report", Began: ago(59 * time.Second), Ended: ago(59 * time.Second), Result: json.RawMessage(`"` + strings.Repeat("x", view.MostResult) + `"`)},
+		{Name: "nothing", Began: ago(59 * time.Second), Ended: ago(58 * time.Second), Result: json.RawMessage(`null`)},
+	}, nil
 }
 
 func (fixed) Jobs(_ context.Context, f store.Filter) ([]stint.JobInfo, error) {
@@ -202,6 +215,9 @@ func TestAnswersAreAsTheyWere(t *testing.T) {
 		{"job_with_a_result", guard.Operator, 200, "GET", "/jobs/41", ""},
 		{"job_that_runs", guard.Operator, 200, "GET", "/jobs/43", ""},
 		{"job_for_viewers", guard.Viewer, 200, "GET", "/jobs/42", ""},
+		{"steps_for_viewers", guard.Viewer, 200, "GET", "/jobs/42/steps", ""},
+		{"steps_of_a_job_without", guard.Viewer, 200, "GET", "/jobs/41/steps", ""},
+		{"problem_no_such_job_with_steps", guard.Viewer, 404, "GET", "/jobs/77/steps", ""},
 		{"jobs", guard.Operator, 200, "GET", "/jobs?limit=2", ""},
 		{"job_ids", guard.Viewer, 200, "GET", "/job-ids?limit=2", ""},
 		{"counts", guard.Viewer, 200, "GET", "/counts", ""},

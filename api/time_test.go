@@ -48,6 +48,9 @@ func (hanging) EndChange(context.Context, int64, string) error { return nil }
 func (hanging) Job(ctx context.Context, _ stint.ID) (*stint.JobInfo, error) {
 	return hang[*stint.JobInfo](ctx)
 }
+func (hanging) Steps(ctx context.Context, _ stint.ID) ([]stint.RecordedStep, error) {
+	return hang[[]stint.RecordedStep](ctx)
+}
 func (hanging) Jobs(ctx context.Context, _ store.Filter) ([]stint.JobInfo, error) {
 	return hang[[]stint.JobInfo](ctx)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/store"
 )
 
@@ -33,6 +34,16 @@ func (l *Local) seen(ctx context.Context, jobs []stint.JobInfo) []stint.JobInfo 
 		}
 	}
 	return all
+}
+
+// seenSteps hides in steps what who asks may not see.
+func (l *Local) seenSteps(ctx context.Context, steps []view.Step) {
+	if !l.blind(ctx) {
+		return
+	}
+	for i := range steps {
+		steps[i].Result, steps[i].Bytes = nil, 0
+	}
 }
 
 // seenSchedules are schedules as who asks may see them.

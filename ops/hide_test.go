@@ -5,6 +5,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/dashboard/view"
 )
 
 func TestWhatIsHiddenFromViewersIsThereForOthersWhoShareIt(t *testing.T) {
@@ -16,6 +17,10 @@ func TestWhatIsHiddenFromViewersIsThereForOthersWhoShareIt(t *testing.T) {
 	}
 	if j := shared[0]; j.Args == nil || j.Attempts[0].Result == nil || j.Attempts[0].Error.Message != "m" {
 		t.Errorf("of what they share is left %+v", j)
+	}
+	steps := []view.Step{{Name: "a", Result: []byte(`1`)}, {Name: "b", Bytes: 20_000}}
+	if l.seenSteps(t.Context(), steps); steps[0].Result != nil || steps[1].Bytes != 0 || steps[0].Name != "a" {
+		t.Errorf("a viewer sees %+v", steps)
 	}
 	l.As.Role = guard.Operator
 	if j := l.seen(t.Context(), shared)[0]; j.Args == nil {

@@ -121,6 +121,7 @@ var ShowJob = declare(&Op[ShowInput, view.Job]{
 		}
 		if err == nil {
 			shown.JobInfo = &l.seen(ctx, []stint.JobInfo{*shown.JobInfo})[0]
+			l.seenSteps(ctx, shown.Steps)
 		}
 		return shown, err
 	},
@@ -137,8 +138,33 @@ func (l *Local) ended(ctx context.Context, id stint.ID, wait time.Duration) (vie
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		err = nil
 	}
-	return view.Job{JobInfo: job}, err
+	if err != nil || job == nil {
+		return view.Job{}, err
+	}
+	return view.JobFrom(ctx, l.Store, job)
 }
+
+// JobName is where a job's id stands.
+type JobName struct {
+	ID int64 `path:"id" minimum:"1"`
+}
+
+// ListSteps lists the steps of a job, or is [stint.ErrNotFound].
+var ListSteps = declare(&Op[JobName, []view.Step]{
+	Decl: Decl{
+		Name: "jobs steps", Method: http.MethodGet, Path: "/jobs/{id}/steps", Summary: "List the recorded steps of a job, with their whole results",
+		Doc: "In the order in which they ended. A job has up to 10,000, whose results have 16 MiB together.",
+	},
+	do: func(ctx context.Context, l *Local, in *JobName) ([]view.Step, error) {
+		id := stint.ID(in.ID)
+		steps, err := list(view.StepsOf(ctx, l.Store, id))
+		if err == nil && len(steps) == 0 {
+			_, err = l.Store.Job(ctx, id)
+		}
+		l.seenSteps(ctx, steps)
+		return steps, err
+	},
+})
 
 // CountJobs counts the jobs in each state.
 var CountJobs = declare(&Op[None, map[stint.State]int64]{

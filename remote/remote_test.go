@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +43,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // anyStore is one that engines work on and a server stands in front of.
 type anyStore interface {
 	store.Store
+	store.StepKeeper
 	api.Store
 }
 
@@ -153,6 +156,12 @@ func lively(t *testing.T, st anyStore) {
 	}
 	_, err = st.Heartbeat(ctx, holder, store.Heartbeat{Number: 1, Running: claim.Positions})
 	check(err)
+	entries, err := st.Fetch(ctx, claim.Positions)
+	check(err)
+	for i, result := range []string{`"<c> & d"`, `12345678901234567890`, `null`, `"` + strings.Repeat("x", view.MostResult) + `"`} {
+		_, err = st.RecordSteps(ctx, holder, []store.StepRecord{{Claim: claim.ClaimRef, Pos: entries[0].Pos, Job: entries[0].ID, Name: fmt.Sprintf("%d <b>", i), Began: time.Now(), Ended: time.Now(), Result: []byte(result)}})
+		check(err)
+	}
 	_, err = st.Acquire(ctx, "retention", holder, time.Hour)
 	check(err)
 	check(st.DeclareLimits(ctx, map[string]stint.LimitRule{"smtp": {AtOnce: 3}}))
@@ -206,6 +215,7 @@ func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 		store.Operator
 		store.Pauser
 		store.ScheduleKeeper
+		store.StepReader
 		report.LiveStats
 		Engines(ctx context.Context) ([]store.EngineInfo, error)
 		EngineMetrics(ctx context.Context) ([]report.Metrics, error)
@@ -217,6 +227,7 @@ func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 		"Counts":             func(ctx context.Context, s both) (any, error) { return s.Counts(ctx) },
 		"Kinds":              func(ctx context.Context, s both) (any, error) { return s.Kinds(ctx) },
 		"Job of none":        func(ctx context.Context, s both) (any, error) { return s.Job(ctx, 99) },
+		"Steps of none":      func(ctx context.Context, s both) (any, error) { return s.Steps(ctx, 99) },
 		"Paused":             func(ctx context.Context, s both) (any, error) { return s.Paused(ctx) },
 		"Queues":             func(ctx context.Context, s both) (any, error) { return s.Queues(ctx) },
 		"Schedules":          func(ctx context.Context, s both) (any, error) { return s.Schedules(ctx) },
@@ -247,6 +258,7 @@ func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 	}
 	for id := range stint.ID(10) {
 		questions["Job "+(id+1).String()] = func(ctx context.Context, s both) (any, error) { return s.Job(ctx, id+1) }
+		questions["Steps of "+(id+1).String()] = func(ctx context.Context, s both) (any, error) { return s.Steps(ctx, id+1) }
 	}
 	for name, f := range filters {
 		questions["Jobs "+name] = func(ctx context.Context, s both) (any, error) { return s.Jobs(ctx, f) }
@@ -290,6 +302,12 @@ func showsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 	same("a job", job, got, err, gotErr)
 	if got.RunsOn == nil || got.RunsOn.Instance != "two" {
 		t.Errorf("it runs on %+v", got.RunsOn)
+	}
+	if len(got.Steps) != 4 || got.Steps[3].Bytes != view.MostResult+2 {
+		t.Errorf("its steps are %+v", got.Steps)
+	}
+	if none, err := ops.ListSteps.Call(ctx, server, ops.JobName{ID: 99}); !errors.Is(err, stint.ErrNotFound) {
+		t.Errorf("the steps of a job that there is not: %v, %v", none, err)
 	}
 	e, err := view.EngineOf(ctx, st, holder)
 	gotEngine, gotErr := ops.ShowEngine.Call(ctx, server, ops.EngineToken{Token: int64(holder)})

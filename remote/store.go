@@ -24,6 +24,7 @@ var _ interface {
 	store.Operator
 	store.Pauser
 	store.ScheduleKeeper
+	store.StepReader
 	report.LiveStats
 	report.ErrorAnalyst
 	store.Clock
@@ -60,6 +61,19 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 func (s *Store) Job(ctx context.Context, id stint.ID) (*stint.JobInfo, error) {
 	j, err := ops.ShowJob.Call(ctx, s, ops.ShowInput{ID: int64(id)})
 	return j.JobInfo, err
+}
+
+// Steps implements [store.StepReader]. A server may hide the results from viewers.
+func (s *Store) Steps(ctx context.Context, id stint.ID) ([]stint.RecordedStep, error) {
+	steps, err := ops.ListSteps.Call(ctx, s, ops.JobName{ID: int64(id)})
+	if errors.Is(err, stint.ErrNotFound) {
+		return nil, nil
+	}
+	var all []stint.RecordedStep
+	for _, x := range steps {
+		all = append(all, stint.RecordedStep{Name: x.Name, Began: x.Began, Ended: x.Ended, Result: x.Result})
+	}
+	return all, err
 }
 
 // How much one request asks for: jobs carry arguments.

@@ -25,6 +25,11 @@ type StepKeeper interface {
 	// of the transaction stays, nor after any other error but [stint.ErrCommitUnknown].
 	RecordStepTx(ctx context.Context, tx stint.Tx, engine EngineID, step StepRecord) error
 
+	StepReader
+}
+
+// StepReader shows what a [StepKeeper] keeps.
+type StepReader interface {
 	// Steps reads the recorded steps of a job, in the order in which they ended.
 	Steps(ctx context.Context, job stint.ID) ([]stint.RecordedStep, error)
 }

@@ -18,11 +18,12 @@ var (
 	Deletable   = []stint.State{stint.Completed, stint.Failed, stint.Cancelled}
 )
 
-// Job is a job with who performs it now, or which limits keep it from that.
+// Job is a job with what its steps came to, and who performs it now, or which limits keep it from that.
 type Job struct {
 	*stint.JobInfo
 	RunsOn *Runner          `json:"runs_on,omitempty"`
 	Gates  []store.GateInfo `json:"gates,omitempty"` // while it is available: what is in use of its limits
+	Steps  []Step           `json:"steps,omitempty" doc:"What the steps of its handler came to, in the order in which they ended. A result of more than 16 KiB is left out: the steps of the job have it"`
 	Ahead  int              `json:"ahead,omitempty"` // and how many go before it that have its queue, priority and limits, up to MostAhead
 }
 
@@ -47,20 +48,27 @@ func JobOf(ctx context.Context, store Store, id stint.ID) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
+	return JobFrom(ctx, store, job)
+}
+
+// JobFrom adds to a job what is known beside it.
+func JobFrom(ctx context.Context, store Store, job *stint.JobInfo) (j Job, err error) {
+	j.JobInfo = job
 	crew, err := CrewFor(ctx, store, *job)
 	if err != nil {
 		return Job{}, err
 	}
-	runner, err := RunnerOf(ctx, store, crew, job)
-	if err != nil {
+	if j.RunsOn, err = RunnerOf(ctx, store, crew, job); err != nil {
 		return Job{}, err
 	}
-	gates, err := GatesOf(ctx, store, job)
-	if err != nil || job.State != stint.Available {
-		return Job{job, runner, gates, 0}, err
+	if j.Steps, err = shortStepsOf(ctx, store, job.ID); err != nil {
+		return Job{}, err
 	}
-	ahead, err := store.Ahead(ctx, id, MostAhead)
-	return Job{job, runner, gates, ahead}, err
+	j.Gates, err = GatesOf(ctx, store, job)
+	if err == nil && job.State == stint.Available {
+		j.Ahead, err = store.Ahead(ctx, job.ID, MostAhead)
+	}
+	return j, err
 }
 
 // Runner is the engine that performs a job now.

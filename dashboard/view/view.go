@@ -16,6 +16,7 @@ type Store interface {
 	store.Pauser
 	store.Roster
 	store.ScheduleKeeper
+	store.StepReader
 	Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) // see [store.Limiter]
 	Fetch(ctx context.Context, at []store.Position) ([]store.Entry, error)       // see [store.Claimer]
 }

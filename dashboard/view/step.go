@@ -1,0 +1,49 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
+)
+
+// Step is a recorded step of a job.
+type Step struct {
+	Name   string          `json:"name"`
+	Began  time.Time       `json:"began" doc:"When it began, as the attempt saw it that recorded it"`
+	Ended  time.Time       `json:"ended" doc:"When it was recorded"`
+	Result json.RawMessage `json:"result,omitempty" doc:"What it returned; absent if it is hidden, or too large to be shown with the job"`
+	Bytes  int64           `json:"bytes,omitempty" doc:"How large the result is that is left out for its size"`
+}
+
+// Took is how long it took.
+func (s Step) Took() time.Duration { return max(0, s.Ended.Sub(s.Began)) }
+
+// MostResult is up to how many bytes the result of a step is shown with its job.
+const MostResult = 16 << 10
+
+// StepsOf reads the steps of a job, with their whole results.
+func StepsOf(ctx context.Context, st store.StepReader, id stint.ID) ([]Step, error) {
+	recorded, err := st.Steps(ctx, id)
+	if err != nil || len(recorded) == 0 {
+		return nil, err
+	}
+	all := make([]Step, len(recorded))
+	for i, r := range recorded {
+		all[i] = Step{Name: r.Name, Began: r.Began, Ended: r.Ended, Result: r.Result}
+	}
+	return all, nil
+}
+
+// shortStepsOf reads the steps of a job, without results that are large.
+func shortStepsOf(ctx context.Context, st store.StepReader, id stint.ID) ([]Step, error) {
+	all, err := StepsOf(ctx, st, id)
+	for i := range all {
+		if n := len(all[i].Result); n > MostResult {
+			all[i].Result, all[i].Bytes = nil, int64(n)
+		}
+	}
+	return all, err
+}
