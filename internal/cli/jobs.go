@@ -22,7 +22,7 @@ import (
 
 func (a *app) jobsCommand() *cobra.Command {
 	return a.group(page("jobs|job: List, show and watch jobs, cancel, retry and delete them"),
-		a.jobsListCommand(), a.jobsShowCommand(), a.jobsWatchCommand(), a.jobsCancelCommand(),
+		a.jobsListCommand(), a.jobsShowCommand(), a.jobsStepsCommand(), a.jobsWatchCommand(), a.jobsCancelCommand(),
 		a.jobsRetryCommand(), a.jobsDeleteCommand())
 }
 
@@ -146,8 +146,8 @@ func (a *app) jobsShowCommand() *cobra.Command {
 	return a.asks(page(`show ID: Show a job with all of its attempts
 
 Show prints everything about a job: what was enqueued, the engine that runs it now or
-the limits that it waits for, and for each attempt when and where it ran, how it ended,
-its result and its error.
+the limits that it waits for, what its steps came to, and for each attempt when and where
+it ran, how it ended, its result and its error.
 --json prints one object with a list of executions.
 
 Examples:
@@ -215,6 +215,7 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 	}
 	d.add("start by", j.StartBy)
 	d.Render()
+	a.showSteps(shown)
 	for _, x := range j.Attempts {
 		a.showExecution(j.Kind, x)
 	}

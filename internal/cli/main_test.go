@@ -163,7 +163,7 @@ func serve() {
 
 // program is Main. With STINT_TEST_DEAF it performs one more kind, deaf, whose
 // handler leaves a file named as the variable says, and if that is "forever"
-// never ends, whatever it is told.
+// never ends, whatever it is told. With STINT_TEST_STEPS it performs stepwise.
 func program() {
 	if how := os.Getenv("STINT_TEST_DEAF"); how != "" {
 		kind := stint.KindInfo{Name: "deaf"}
@@ -177,7 +177,22 @@ func program() {
 			}
 		}, func(json.RawMessage) error { return nil }, nil})
 	}
+	if os.Getenv("STINT_TEST_STEPS") != "" {
+		builtin = append(builtin, builtinKind{stint.KindInfo{Name: "stepwise"}, func(kindOptions) stint.Handler {
+			return stepwise
+		}, func(json.RawMessage) error { return nil }, nil})
+	}
 	os.Exit(Main())
+}
+
+// stepwise does a step, one with a large result, and one that sleeps.
+func stepwise(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
+	for name, result := range map[string]any{"charge": map[string]string{"ref": "<7>", "note": strings.Repeat("long ", 20)}, "report": strings.Repeat("x", 20_000)} {
+		if _, err := stint.Step(ctx, name, func(context.Context) (any, error) { return result, nil }); err != nil {
+			return nil, err
+		}
+	}
+	return nil, stint.Sleep(ctx, "trial", time.Hour)
 }
 
 // Each script is a session of somebody who uses the program. Beside testscript's
