@@ -25,6 +25,7 @@ import (
 	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/dashboard"
 	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
@@ -159,6 +160,21 @@ func flashOf(text string) string {
 // nasty is what somebody puts wherever they may.
 const nasty = `<script>alert("x")</script>'"&` + "\x1b[31m"
 
+// stepwise does steps: more than a page shows, one with a large result, and one that sleeps.
+func stepwise(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
+	for i := range 60 {
+		result := map[string]any{"big": json.Number("12345678901234567890"), "page": i}
+		if i == 59 {
+			result["html"] = nasty + strings.Repeat("x", view.MostResult)
+		}
+		_, err := stint.Step(ctx, fmt.Sprintf("page %d of <b>", i), func(context.Context) (map[string]any, error) { return result, nil })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, stint.Sleep(ctx, "<i>trial</i>", time.Hour)
+}
+
 // fill runs an engine until there is some of everything.
 func (s *site) fill() map[string]stint.ID {
 	s.Helper()
@@ -166,6 +182,7 @@ func (s *site) fill() map[string]stint.ID {
 	handle := func(kind string, do func(job *stint.Job) (json.RawMessage, error)) {
 		mux.Add(stint.KindInfo{Name: kind}, func(_ context.Context, job *stint.Job) (json.RawMessage, error) { return do(job) })
 	}
+	mux.Add(stint.KindInfo{Name: "stepwise"}, stepwise)
 	handle("good", func(*stint.Job) (json.RawMessage, error) { return json.RawMessage(`{"big":12345678901234567890}`), nil })
 	handle("bad", func(*stint.Job) (json.RawMessage, error) {
 		return nil, stint.NoRetry(errors.New("it failed: " + nasty))
@@ -184,6 +201,7 @@ func (s *site) fill() map[string]stint.ID {
 		"good":      {Kind: "good", Args: json.RawMessage(`{"n":98765432109876543210,"s":"<b>"}`), Tags: []string{"a<b>"}},
 		"bad":       {Kind: "bad", Args: json.RawMessage(`{}`), URN: nasty[:20]},
 		"nasty":     {Kind: strings.ReplaceAll(nasty, "\x1b", ""), Args: json.RawMessage(`{"</script>":"<!--"}`), Queue: `q"><i>`},
+		"stepwise":  {Kind: "stepwise", Args: json.RawMessage(`{}`)},
 		"scheduled": stint.KindInfo{Name: "good"}.Job(json.RawMessage(`{}`), stint.Delay(time.Hour)),
 		"waiting":   {Kind: "nobody", Args: json.RawMessage(`{}`), Queue: "away"},
 	} {
@@ -196,6 +214,7 @@ func (s *site) fill() map[string]stint.ID {
 	for _, name := range []string{"good", "bad", "nasty"} {
 		s.becomes(ids[name], stint.Completed, stint.Failed)
 	}
+	s.becomes(ids["stepwise"], stint.Scheduled)
 	stop()
 	if err := <-ended; err != nil {
 		s.Fatal(err)
@@ -301,6 +320,32 @@ func TestNumbersStayExactHoweverLarge(t *testing.T) {
 	for _, want := range []string{`<span class="n">98765432109876543210</span>`, `<span class="n">12345678901234567890</span>`, `<span class="s">&#34;&lt;b&gt;&#34;</span>`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page has no %s", want)
+		}
+	}
+}
+
+func TestAPageShowsTheStepsOfAJob(t *testing.T) {
+	s := open(t)
+	path := "/jobs/" + s.fill()["stepwise"].String()
+	large := regexp.MustCompile(`<td>page 59 of &lt;b&gt;</td>.*?<span class="muted">1\d\.\d KiB: <code>stint jobs steps \d+</code> shows it</span>`)
+	for _, viewer := range []bool{true, false} {
+		if !viewer {
+			s.knock()
+		}
+		text := strings.Join(strings.Fields(s.page(path)), " ")
+		for _, want := range []string{
+			"11 steps ended before", "<td>page 11 of &lt;b&gt;</td>", "<td>&lt;i&gt;trial&lt;/i&gt;</td>",
+			"Attempt 1: snoozed: step &#34;&lt;i&gt;trial&lt;/i&gt;&#34; sleeps until 2",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the page has no %s: %s", want, said(text))
+			}
+		}
+		if strings.Contains(text, "page 10 of") {
+			t.Error("it shows more than the last steps")
+		}
+		if hidden := strings.Contains(text, "You are not allowed to see it."); hidden != viewer || large.MatchString(text) == viewer || strings.Contains(text, "12345678901234567890") == viewer {
+			t.Errorf("to a viewer (%v) it shows %s", viewer, said(text))
 		}
 	}
 }

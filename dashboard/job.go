@@ -20,6 +20,7 @@ type jobPage struct {
 	view.Job
 	Crew    view.Crew       `json:"-"` // heartbeats are no change of the page
 	InUse   []gateRow       // of its limits, while it is available
+	Earlier int             // how many of its steps are not shown
 	History []attempt       // its attempts, the last one first
 	Related []stint.JobInfo // that come from each other, without this one
 	More    bool            // of these there are more
@@ -39,6 +40,7 @@ type attempt struct {
 const (
 	relatedJobs   = 20 // of a correlation, on the page of one of its jobs
 	shownAttempts = 30 // in a timeline: the last ones
+	shownSteps    = 50 // the last ones
 )
 
 // Words say its state with what follows from it.
@@ -57,6 +59,8 @@ func (b *Dashboard) job(r *http.Request) (any, error) {
 		return nil, err
 	}
 	p.Crew.Gates, p.Gates = j.Gates, nil
+	p.Earlier = max(0, len(p.Steps)-shownSteps)
+	p.Steps = p.Steps[p.Earlier:]
 	for i := len(j.Attempts) - 1; i >= 0; i-- {
 		x := j.Attempts[i]
 		p.History = append(p.History, attempt{x, view.ResultOf(j.Kind, x.Result)})
