@@ -480,3 +480,51 @@ func TestAHandlerOfBatchesGetsWhatIsReady(t *testing.T) {
 		}
 	})
 }
+
+// A handler sleeps for a month between its steps, and one of them fails at first: each is done once, and the
+// whole month passes in the report only.
+func TestStepsAndSleepsTakeNoTime(t *testing.T) {
+	everywhere(t, func(t *testing.T, on func(mux *stint.Mux, c ...engine.Config) *stinttest.Worker) {
+		const month = 30 * 24 * time.Hour
+		var done []string
+		mux := stint.NewMux()
+		stint.Handle(mux, mail, func(ctx context.Context, job *stint.Job, n note) error {
+			step := func(name string, wrong bool) error {
+				_, err := stint.Step(ctx, name, func(context.Context) (any, error) {
+					if wrong {
+						return nil, errors.New("not yet")
+					}
+					done = append(done, name+" "+n.Text)
+					return nil, nil
+				})
+				return err
+			}
+			for _, do := range []func() error{
+				func() error { return step("greet", false) },
+				func() error { return stint.Sleep(ctx, "a month", month) },
+				func() error { return step("remind", job.Attempt == 1) },
+				func() error { return stint.Sleep(ctx, "another", month) },
+				func() error { return step("part", false) },
+			} {
+				if err := do(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		w := on(mux)
+		enqueue(t, w.Client(), mail, "ada")
+		report := w.Drain()
+		if want := []string{"greet ada", "remind ada", "part ada"}; !slices.Equal(done, want) || len(report.Runs) != 4 {
+			t.Errorf("done is %v in %d runs, want %v in 4\n%v", done, len(report.Runs), want, report)
+		}
+		last := report.Runs[len(report.Runs)-1]
+		if last.Outcome != stint.OutcomeCompleted || last.After < 2*month || last.After > 2*month+2*time.Hour {
+			t.Errorf("the last run was %s after %v", last.Outcome, last.After)
+		}
+		run := stinttest.Perform(w, mail, note{"bob"})
+		if run.Outcome != stint.OutcomeSnoozed || len(done) != 4 {
+			t.Errorf("performed at once it is %s, and done is %v", run.Outcome, done)
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -40,6 +41,7 @@ type Args struct {
 	Deaf   string `json:"deaf,omitempty"`   // on the worker of this name: go on, cancelled or not
 	Grant  int    `json:"grant,omitempty"`  // attempts that its policy grants, where that is another one; negative: nobody knows
 	Lock   bool   `json:"lock,omitempty"`   // let nobody else run it before this process is gone
+	Steps  int    `json:"steps,omitempty"`  // how many it does, each of which takes Work
 	Limit  string `json:"limit,omitempty"`  // the limit that it waits for, one of limits, and its key
 }
 
@@ -104,7 +106,11 @@ func (w *Worker) handler(history *check.Writer, g *Ground, engines *sync.Map) st
 		if args.Poison != "" {
 			return w.poisoned(ctx, args.Poison, &how)
 		}
-		if cause = w.busy(ctx, &args); cause != nil {
+		do := w.busy
+		if args.Steps > 0 {
+			do = w.inSteps
+		}
+		if cause = do(ctx, &args); cause != nil {
 			how = check.Cancelled
 			return nil, cause
 		}
@@ -129,6 +135,28 @@ func (w *Worker) handler(history *check.Writer, g *Ground, engines *sync.Map) st
 		how = check.OK
 		return nil, nil
 	}
+}
+
+// StepsSeen is the file to which workers append what each step of a job returned: job, step and value.
+const StepsSeen = "steps-seen"
+
+// inSteps does the work in steps, each of which comes to something else each time that it is done.
+func (w *Worker) inSteps(ctx context.Context, args *Args) error {
+	seen, err := os.OpenFile(w.path(StepsSeen), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer seen.Close()
+	for i := range args.Steps {
+		value, err := stint.Step(ctx, fmt.Sprint(i), func(ctx context.Context) (int64, error) { return rand.Int64(), w.busy(ctx, args) })
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(seen, stint.JobFrom(ctx).ID, i, value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // busy does a job's work, or returns why that was cancelled.
