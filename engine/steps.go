@@ -20,13 +20,25 @@ const (
 // steps is an attempt as its steps see it: what they came to is in the store.
 type steps attempt
 
-// Recorded reads what earlier runs of the job recorded.
+// Recorded reads what earlier runs of the job recorded. It waits out an outage of the database as long as
+// the engine would.
 func (a *steps) Recorded(ctx context.Context) ([]stint.RecordedStep, error) {
 	k, ok := a.s.store.(store.StepKeeper)
 	if !ok {
 		return nil, fmt.Errorf("the store keeps no steps: %w", errors.ErrUnsupported)
 	}
-	return k.Steps(ctx, a.task.entry.ID)
+	limit, cancel := context.WithTimeout(ctx, max(a.s.config.MaxOutage, a.s.config.TimeToLive))
+	defer cancel()
+	for wait := new(backoff); ; {
+		recorded, err := k.Steps(limit, a.task.entry.ID)
+		if err == nil {
+			return recorded, nil
+		}
+		a.s.trouble(ctx, "read steps", err)
+		if a.s.fenced() || !wait.sleep(limit) {
+			return nil, err
+		}
+	}
 }
 
 // Record records a step of the attempt, also one that was told to end meanwhile. It keeps the attempt

@@ -210,7 +210,9 @@ type amnesiac struct {
 	*sqlite.Store
 	lose func(call int) (record, tell bool)
 
-	calls atomic.Int32
+	unread int32 // how many reads fail
+
+	calls, reads atomic.Int32
 }
 
 func (f *amnesiac) RecordSteps(ctx context.Context, e store.EngineID, steps []store.StepRecord) ([]stint.RecordedStep, error) {
@@ -256,6 +258,34 @@ func TestALostAnswerAboutAStepDoesNotRepeatIt(t *testing.T) {
 			})
 		})
 	}
+}
+
+func (f *amnesiac) Steps(ctx context.Context, job stint.ID) ([]stint.RecordedStep, error) {
+	if f.reads.Add(1) <= f.unread {
+		return nil, errors.New("the connection is gone")
+	}
+	return f.Store.Steps(ctx, job)
+}
+
+func TestAnOutageAtTheFirstStepFailsNothing(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		f := &amnesiac{Store: s, lose: func(int) (bool, bool) { return true, true }, unread: 3}
+		mux := stint.NewMux()
+		handle(mux, "k", func(ctx context.Context, _ *stint.Job) error {
+			_, err := stint.Step(ctx, "a", func(context.Context) (int, error) { return 1, nil })
+			return err
+		})
+		stop := start(t, f, mux, engine.Config{TimeToLive: time.Minute})
+		id := enqueue(t, s, "k", `{}`, stint.Retry(retry.None()))
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Completed || f.reads.Load() != 4 {
+			t.Errorf("it is %s after %d reads, %v", job.State, f.reads.Load(), err)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A step that the database refuses fails alone.
