@@ -128,7 +128,11 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 			}
 		}
 		if !slept {
-			return run.kept().suspend(s)
+			kept := run.kept()
+			if kept == nil {
+				return ErrNoAttempt
+			}
+			return kept.suspend(s)
 		}
 		wait = 0
 	}
@@ -186,10 +190,13 @@ type steps struct {
 	suspended *suspended
 }
 
-// kept are the steps of the run, which most runs do without.
+// kept are the steps of the run, which most runs do without; nil when the run is over.
 func (a *Run) kept() *steps {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.over {
+		return nil
+	}
 	if a.steps == nil {
 		a.steps = new(steps)
 	}
@@ -294,7 +301,7 @@ func step[R any](ctx context.Context, tx Tx, name string, f func(ctx context.Con
 	if run == nil {
 		return result, ErrNoAttempt
 	}
-	known, err := run.step(ctx, tx, name, func() (any, error) { return f(ctx) })
+	known, err := run.step(ctx, tx, name, func() (any, error) { v, err := f(ctx); return &v, err })
 	if err != nil {
 		return result, err
 	}
@@ -310,6 +317,9 @@ func (a *Run) step(ctx context.Context, tx Tx, name string, f func() (any, error
 		return nil, NoRetry(err)
 	}
 	s := a.kept()
+	if s == nil {
+		return nil, ErrNoAttempt
+	}
 	if err := s.read(ctx, a); err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ func (s *session) recordSteps(ctx context.Context) {
 		select {
 		case r := <-s.stepRequests:
 			batch = s.gatherSteps(append(batch[:0], r))
-			s.recordBatch(batch)
+			s.recordBatch(ctx, batch)
 			clear(batch)
 		case <-ctx.Done():
 			return
@@ -114,16 +114,16 @@ func (s *session) gatherSteps(batch []*stepRequest) []*stepRequest {
 	return batch
 }
 
-// recordBatch records steps, and tries again until they are recorded or the session is fenced. Whether a
-// lost answer was a commit need not be known: the first record counts.
-func (s *session) recordBatch(batch []*stepRequest) {
+// recordBatch records steps, and tries again until they are recorded, the session has lost its place, or
+// ctx ends. Whether a lost answer was a commit need not be known: the first record counts.
+func (s *session) recordBatch(ctx context.Context, batch []*stepRequest) {
 	steps := make([]store.StepRecord, len(batch))
 	for i, r := range batch {
 		steps[i] = r.step
 	}
 	wait := new(backoff)
 	for {
-		recorded, err := s.callSteps(steps)
+		recorded, err := s.callSteps(ctx, steps)
 		switch {
 		case err == nil:
 			for i, r := range batch {
@@ -135,28 +135,27 @@ func (s *session) recordBatch(batch []*stepRequest) {
 			}
 			return
 		case errors.Is(err, stint.ErrUnstorable) && len(batch) > 1:
-			s.recordBatch(batch[:len(batch)/2])
-			s.recordBatch(batch[len(batch)/2:])
+			s.recordBatch(ctx, batch[:len(batch)/2])
+			s.recordBatch(ctx, batch[len(batch)/2:])
 			return
 		case errors.Is(err, store.ErrBuried):
 			s.fence()
 		}
-		if s.fenced() || errors.Is(err, stint.ErrUnstorable) {
+		if s.fenced() || ctx.Err() != nil || errors.Is(err, store.ErrBuried) || errors.Is(err, stint.ErrUnstorable) {
 			for _, r := range batch {
 				r.answer(nil, err)
 			}
 			return
 		}
 		s.trouble(s.work, "record steps", fmt.Errorf("%d of them: %w", len(batch), err))
-		until, cancel := context.WithTimeout(context.WithoutCancel(s.work), s.config.TimeToLive)
-		wait.sleep(until)
-		cancel()
+		wait.sleep(ctx)
 	}
 }
 
-func (s *session) callSteps(steps []store.StepRecord) ([]stint.RecordedStep, error) {
+func (s *session) callSteps(signals context.Context, steps []store.StepRecord) ([]stint.RecordedStep, error) {
 	ctx, cancel := s.untilFenced()
 	defer cancel()
+	defer context.AfterFunc(signals, cancel)()
 	moves := s.moves.Load()
 	recorded, err := s.store.(store.StepKeeper).RecordSteps(ctx, s.token, steps)
 	if err == nil && s.movedSince(moves) {

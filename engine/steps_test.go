@@ -664,3 +664,56 @@ func TestALossDoesNotBeginASleepAnew(t *testing.T) {
 		}
 	})
 }
+
+// A step whose record gets no answer keeps no engine from stopping.
+func TestAnEngineStopsWhileAStepCannotBeRecorded(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		away := &amnesiac{Store: s, lose: func(int) (bool, bool) { return false, false }}
+		mux := stint.NewMux()
+		begun := make(chan struct{}, 1)
+		handle(mux, "k", func(ctx context.Context, _ *stint.Job) error {
+			_, err := stint.Step(ctx, "a", func(context.Context) (int, error) { begun <- struct{}{}; return 1, nil })
+			return err
+		})
+		stop := start(t, away, mux, engine.Config{TimeToLive: time.Minute, Grace: time.Second})
+		enqueue(t, s, "k", `{}`)
+		<-begun
+		began := time.Now()
+		if err := stop(); !errors.Is(err, engine.ErrStillRunning) {
+			t.Errorf("the engine ends with %v, want ErrStillRunning", err)
+		}
+		if took := time.Since(began); took > 2*time.Minute {
+			t.Errorf("the stop took %v", took)
+		}
+	})
+}
+
+// Steps belong to one job: the context of a call for many has none.
+func TestTheContextOfACallForManyJobsHasNoSteps(t *testing.T) {
+	s := openSQLite(t)
+	kind := stint.NewKind[int]("many", stint.Retry(retry.None()))
+	mux := stint.NewMux()
+	stint.HandleMany(mux, kind, stint.Gather(1, 0), func(ctx context.Context, jobs []stint.BatchJob[int]) error {
+		give := func(context.Context) (int, error) { return 1, nil }
+		if _, err := stint.Step(ctx, "a", give); !errors.Is(err, stint.ErrNoAttempt) {
+			return fmt.Errorf("it gives %w", err)
+		}
+		if err := stint.Sleep(ctx, "b", time.Hour); !errors.Is(err, stint.ErrNoAttempt) {
+			return fmt.Errorf("a sleep gives %w", err)
+		}
+		_, err := stint.Step(jobs[0].Context(), "a", give)
+		return err
+	})
+	start(t, s, mux, engine.Config{})
+	id, err := kind.Enqueue(t.Context(), stint.NewClient(s), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it has ended", func() bool { j, _ := s.Job(t.Context(), id); return j.State.Final() })
+	if job, _ := s.Job(t.Context(), id); job.State != stint.Completed {
+		t.Errorf("it is %s: %v", job.State, job.Attempts[0].Error)
+	}
+	if all, err := s.Steps(t.Context(), id); err != nil || len(all) != 1 {
+		t.Errorf("recorded are %v, %v", all, err)
+	}
+}
