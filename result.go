@@ -86,7 +86,7 @@ func (a *Run) settle(result json.RawMessage, err error, over bool) (json.RawMess
 		a.set, a.result, a.err = false, nil, nil
 	}
 	if a.steps != nil {
-		err = a.steps.end(err)
+		err = a.steps.end(err, a.now())
 	}
 	return result, err
 }

@@ -1,6 +1,7 @@
 package stint
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,16 +60,21 @@ type RecordedStep struct {
 // A step is known by its name, not by its place: steps may be added, removed and moved between versions
 // of a program while jobs are under way. One whose meaning changes needs a new name. In a loop each step
 // needs a name of its own, such as fmt.Sprintf("page %d", n): the second success of a name in one run is
-// an error. Steps of one run may be done at the same time, and in each other.
+// an error. Steps of one run may be done at the same time, and in each other, but not in a [StepTx].
 //
 // R is encoded as JSON, and what Step returns has been through that also the first time. A result that
-// does not decode into R is [ErrStepChanged], after which the job is not retried. A name has 1 to 255
-// bytes, a result at most 1 MiB, and a job at most [MaxSteps] with [MaxStepBytes] together.
+// does not come back is an error, and one of an earlier run that does not decode into R is
+// [ErrStepChanged]: the job is not retried after either. A name has 1 to 255 bytes, a result at most
+// 1 MiB, and a job at most [MaxSteps] with [MaxStepBytes] together.
+//
+// Once ctx has ended, Step waits at most ten seconds more for its record; whether that was made is then
+// unknown, and the next run finds out. It is made on a connection of its own: on SQLite it waits for
+// every transaction that writes, so do not call it while the handler holds one.
 //
 // ctx is that of a running handler, or derived from it; anything else is [ErrNoAttempt]. In a test that
 // calls a handler with a [Run] of its own, steps are kept in that.
 func Step[R any](ctx context.Context, name string, f func(ctx context.Context) (R, error)) (R, error) {
-	return step(ctx, Tx{}, name, f)
+	return step(ctx, working, Tx{}, name, f)
 }
 
 // StepTx is [Step] for what f writes in a transaction: that and the record are stored together, or
@@ -85,13 +91,15 @@ func Step[R any](ctx context.Context, name string, f func(ctx context.Context) (
 //	})
 //
 // After an error nothing of the transaction stays, unless it matches [ErrCommitUnknown]: then the next
-// run finds out.
+// run finds out. f calls no other step and no sleep: they would wait for this transaction. A [Run] that
+// has no Steps cannot commit, so that StepTx does nothing there and its error matches
+// [errors.ErrUnsupported].
 func StepTx[R any](ctx context.Context, tx Tx, name string, f func(ctx context.Context) (R, error)) (R, error) {
 	if tx.Handle == nil {
 		var none R
 		return none, valid.Invalid("transaction", "there is none")
 	}
-	return step(ctx, tx, name, f)
+	return step(ctx, working, tx, name, f)
 }
 
 // Sleep waits for a time, of which the job's run need not last: a long wait ends the run and leaves its
@@ -103,24 +111,33 @@ func StepTx[R any](ctx context.Context, tx Tx, name string, f func(ctx context.C
 //	}
 //
 // The error ends the run: return it at once. A handler that returns nil instead is run again all the same
-// and the attempt says so; its other errors count as always. Until the time has come every
-// Sleep and Step of the run is refused with that error.
+// and the attempt says so; its other errors count as always, also those joined with this one. Until the
+// time has come every Step of the run is refused with that error. Of sleeps at the same time the first
+// to be over has the job run again, which finds the others.
 //
 // When it ends is fixed, as a step of that name, by the first run that comes to it: neither a retry nor
 // another duration begins it anew. Up to five seconds are waited for in the run. It is at most
-// [retry.MaxWait].
-func Sleep(ctx context.Context, name string, d time.Duration) error {
+// [retry.MaxWait]. A job with an instant to begin by ([StartBy]) must begin again by then, too.
+func Sleep(ctx context.Context, name string, d time.Duration) (err error) {
 	run, first := runFrom(ctx), false
-	wake, err := Step(ctx, name, func(context.Context) (time.Time, error) {
+	wake, err := step(ctx, sleeping, Tx{}, name, func(context.Context) (time.Time, error) {
 		first = true
 		return run.now().Add(min(max(0, d), retry.MaxWait)), nil
 	})
 	if err != nil {
 		return err
 	}
+	kept, err := run.kept()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil && !onlySleeps(err) {
+			kept.failed(name)
+		}
+	}()
 	wait := wake.Sub(run.now())
-	if wait > inPlace {
-		s := newSuspended(name, wake, wait)
+	if s := newSuspended(name, wake); wait > inPlace {
 		slept := false
 		if !first {
 			if slept, err = run.slept(ctx, s); err != nil {
@@ -128,13 +145,11 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 			}
 		}
 		if !slept {
-			kept := run.kept()
-			if kept == nil {
-				return ErrNoAttempt
-			}
 			return kept.suspend(s)
 		}
 		wait = 0
+	} else if wait > 0 && kept.isSuspended() {
+		return kept.suspend(s)
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -157,7 +172,7 @@ func (a *Run) slept(ctx context.Context, s *suspended) (bool, error) {
 		return false, fmt.Errorf("look whether the job slept: %w", err)
 	}
 	return slices.ContainsFunc(job.Attempts, func(x Attempt) bool {
-		return x.Outcome == OutcomeSnoozed && x.Reason == s.as.Why
+		return x.Outcome == OutcomeSnoozed && strings.HasPrefix(x.Reason, s.as.Why)
 	}), nil
 }
 
@@ -167,8 +182,8 @@ type suspended struct {
 	as    failure.Snooze
 }
 
-func newSuspended(name string, until time.Time, wait time.Duration) *suspended {
-	return &suspended{until, failure.Snooze{Wait: wait, Why: fmt.Sprintf("step %q sleeps until %s", name, until.UTC().Format(time.RFC3339))}}
+func newSuspended(name string, until time.Time) *suspended {
+	return &suspended{until, failure.Snooze{Why: fmt.Sprintf("step %q sleeps until %s", name, until.UTC().Format(time.RFC3339))}}
 }
 
 func (s *suspended) Error() string {
@@ -178,6 +193,26 @@ func (s *suspended) Error() string {
 // Unwrap is what the error means for the run.
 func (s *suspended) Unwrap() error { return &s.as }
 
+// onlySleeps reports whether an error says no more than that the run sleeps.
+func onlySleeps(err error) bool { return err != nil && len(withoutSleeps(err)) == 0 }
+
+// withoutSleeps returns what an error says beside that the run sleeps.
+func withoutSleeps(err error) (rest []error) {
+	if !errors.As(err, new(*suspended)) {
+		return []error{err}
+	}
+	switch e := err.(type) {
+	case *suspended:
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			rest = append(rest, withoutSleeps(one)...)
+		}
+	case interface{ Unwrap() error }:
+		rest = withoutSleeps(e.Unwrap())
+	}
+	return rest
+}
+
 // steps are those of one run.
 type steps struct {
 	load sync.Mutex // held while they are read
@@ -185,22 +220,45 @@ type steps struct {
 	mu        sync.Mutex // guards what follows
 	loaded    bool
 	recorded  map[string]json.RawMessage
-	bytes     int
+	bytes     int               // of their results, and of those that are being recorded
+	running   int               // steps that are not recorded yet
 	called    map[string]string // where each step was called that runs or succeeded in this run
 	suspended *suspended
+	dropped   bool // the handler did not return that
 }
 
-// kept are the steps of the run, which most runs do without; nil when the run is over.
-func (a *Run) kept() *steps {
+// kept are the steps of the run, which most runs do without. When the run is over, or its engine was
+// fenced off, no step begins any more.
+func (a *Run) kept() (*steps, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over {
-		return nil
+		return nil, ErrNoAttempt
+	}
+	if c := a.context.Context; c != nil && errors.Is(context.Cause(c), ErrFenced) {
+		return nil, ErrFenced
 	}
 	if a.steps == nil {
 		a.steps = new(steps)
 	}
-	return a.steps
+	return a.steps, nil
+}
+
+// Sleeping is the error of a [Sleep] that has ended the run: it has not completed, whatever its handler
+// returns. Nil if there is none.
+func (a *Run) Sleeping() error {
+	a.mu.Lock()
+	s := a.steps
+	a.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.suspended == nil {
+		return nil
+	}
+	return s.suspended
 }
 
 func (a *Run) now() time.Time {
@@ -220,19 +278,31 @@ func (s *steps) suspend(err *suspended) error {
 	return s.suspended
 }
 
-// end is what counts of what a handler returned: one whose run was suspended has not completed.
-func (s *steps) end(err error) error {
+func (s *steps) isSuspended() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.suspended == nil || err != nil && !errors.As(err, new(*suspended)):
+	return s.suspended != nil
+}
+
+// end is what counts of what a handler returned, at a time: one whose run was suspended has not completed.
+func (s *steps) end(err error, now time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.suspended == nil {
 		return err
-	case err == nil:
-		noted := *s.suspended
-		noted.as.Why += "; its handler did not return the error that stint.Sleep gave it"
-		s.suspended = &noted
 	}
-	return s.suspended
+	if err == nil {
+		s.dropped = true
+	} else if rest := withoutSleeps(err); len(rest) == 1 {
+		return rest[0]
+	} else if len(rest) > 1 {
+		return errors.Join(rest...)
+	}
+	end := &suspended{s.suspended.until, failure.Snooze{Wait: max(0, s.suspended.until.Sub(now)), Why: s.suspended.as.Why}}
+	if s.dropped {
+		end.as.Why += "; its handler did not return the error that stint.Sleep gave it"
+	}
+	return end
 }
 
 // read makes sure that what earlier runs recorded is known.
@@ -242,8 +312,7 @@ func (s *steps) read(ctx context.Context, a *Run) error {
 	if s.loaded {
 		return nil
 	}
-	recorded, called := map[string]json.RawMessage{}, map[string]string{}
-	bytes := 0
+	recorded, called, size := map[string]json.RawMessage{}, map[string]string{}, 0
 	if a.Steps != nil {
 		all, err := a.Steps.Recorded(ctx)
 		if err != nil {
@@ -251,30 +320,51 @@ func (s *steps) read(ctx context.Context, a *Run) error {
 		}
 		for _, r := range all {
 			recorded[r.Name] = r.Result
-			bytes += len(r.Result)
+			size += compactLen(r.Result)
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.loaded, s.recorded, s.called, s.bytes = true, recorded, called, bytes
+	s.loaded, s.recorded, s.called, s.bytes = true, recorded, called, size
 	return nil
 }
 
+// compactLen is how many bytes a result has without the spaces that a database puts in.
+func compactLen(result json.RawMessage) int {
+	var b bytes.Buffer
+	if json.Compact(&b, result) != nil {
+		return len(result)
+	}
+	return b.Len()
+}
+
+// manner is how a step is done.
+type manner int
+
+const (
+	working manner = iota
+	sleeping
+)
+
 // begin returns what was recorded of a step, or nil if it is to be done.
-func (s *steps) begin(name, from string) (json.RawMessage, error) {
+func (s *steps) begin(name, from string, how manner) (json.RawMessage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.suspended != nil {
+	before, twice := s.called[name]
+	if s.suspended != nil && (twice || how != sleeping) {
 		return nil, s.suspended
 	}
-	if before, twice := s.called[name]; twice {
+	if twice {
 		return nil, NoRetry(fmt.Errorf("stint: the step %q is called at %s and at %s in one run: each needs a name of its own", name, before, from))
 	}
-	s.called[name] = from
 	known := s.recorded[name]
-	if known == nil && len(s.recorded) >= MaxSteps {
-		return nil, NoRetry(fmt.Errorf("stint: the job has %d steps, and may have no more", MaxSteps))
+	if known == nil {
+		if len(s.recorded)+s.running >= MaxSteps {
+			return nil, NoRetry(fmt.Errorf("stint: the job has %d steps, and may have no more", MaxSteps))
+		}
+		s.running++
 	}
+	s.called[name] = from
 	return known, nil
 }
 
@@ -296,12 +386,24 @@ func (s *steps) reserve(name string, bytes int) error {
 	return nil
 }
 
-func step[R any](ctx context.Context, tx Tx, name string, f func(ctx context.Context) (R, error)) (result R, err error) {
+// inStepTx marks the context of what a StepTx does.
+type inStepTx struct{}
+
+func step[R any](ctx context.Context, how manner, tx Tx, name string, f func(ctx context.Context) (R, error)) (result R, err error) {
 	run := runFrom(ctx)
 	if run == nil {
 		return result, ErrNoAttempt
 	}
-	known, err := run.step(ctx, tx, name, func() (any, error) { v, err := f(ctx); return &v, err })
+	known, err := run.step(ctx, how, tx, name, func() (json.RawMessage, error) {
+		if tx.Handle != nil {
+			ctx = context.WithValue(ctx, inStepTx{}, name)
+		}
+		value, err := f(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return encodeStep(name, &value, new(R))
+	})
 	if err != nil {
 		return result, err
 	}
@@ -311,59 +413,74 @@ func step[R any](ctx context.Context, tx Tx, name string, f func(ctx context.Con
 	return result, nil
 }
 
+// encodeStep encodes what a step came to, if that can be decoded again. If it cannot, another run would
+// not change that.
+func encodeStep(name string, value, again any) (json.RawMessage, error) {
+	result, err := json.Marshal(value)
+	if err == nil {
+		err = valid.JSON("result", result, maxStepResult)
+	}
+	if err != nil {
+		return nil, NoRetry(fmt.Errorf("encode what step %q returned: %w", name, err))
+	}
+	if err := json.Unmarshal(result, again); err != nil {
+		return nil, NoRetry(fmt.Errorf("decode what step %q returned, which is recorded as JSON: %w", name, err))
+	}
+	return result, nil
+}
+
 // step returns what is recorded of a step, which it does if there is nothing.
-func (a *Run) step(ctx context.Context, tx Tx, name string, f func() (any, error)) (result json.RawMessage, err error) {
+func (a *Run) step(ctx context.Context, how manner, tx Tx, name string, f func() (json.RawMessage, error)) (result json.RawMessage, err error) {
 	if err := valid.Name("step", name); err != nil {
 		return nil, NoRetry(err)
 	}
-	s := a.kept()
-	if s == nil {
-		return nil, ErrNoAttempt
+	if outer, inside := ctx.Value(inStepTx{}).(string); inside {
+		return nil, NoRetry(fmt.Errorf("stint: the step %q is called in the StepTx %q, for whose transaction it would wait", name, outer))
+	}
+	if tx.Handle != nil && a.Steps == nil {
+		return nil, fmt.Errorf("stint: StepTx needs the run of an engine, which commits: %w", errors.ErrUnsupported)
+	}
+	s, err := a.kept()
+	if err != nil {
+		return nil, err
 	}
 	if err := s.read(ctx, a); err != nil {
 		return nil, err
 	}
-	known, err := s.begin(name, caller())
+	known, err := s.begin(name, caller(), how)
 	if err != nil || known != nil {
 		return known, err
 	}
-	done := false
-	defer func() {
-		if !done {
-			s.failed(name)
-		}
-	}()
+	defer func() { s.ended(name, result) }()
 	began := time.Now()
-	value, err := f()
-	if err != nil {
+	if result, err = f(); err != nil {
 		return nil, err
 	}
-	if result, err = json.Marshal(value); err == nil {
-		err = valid.JSON("result", result, maxStepResult)
-	}
-	if err != nil {
-		// Another run would not make it encodable.
-		return nil, NoRetry(fmt.Errorf("encode what step %q returned: %w", name, err))
-	}
-	if err := s.reserve(name, len(result)); err != nil {
+	size := len(result)
+	if err := s.reserve(name, size); err != nil {
 		return nil, err
 	}
-	if a.Steps != nil {
-		size := len(result)
-		if result, err = a.Steps.Record(ctx, tx, name, began, result); err != nil {
-			_ = s.reserve(name, -size)
-			return nil, fmt.Errorf("record step %q: %w", name, err)
+	if a.Steps == nil {
+		return result, nil
+	}
+	if result, err = a.Steps.Record(ctx, tx, name, began, result); err != nil {
+		_ = s.reserve(name, -size)
+		if err = fmt.Errorf("record step %q: %w", name, err); errors.Is(err, ErrUnstorable) {
+			err = NoRetry(err)
 		}
+		return nil, err
 	}
-	s.note(name, result)
-	done = true
 	return result, nil
 }
 
-// note keeps what was recorded.
-func (s *steps) note(name string, result json.RawMessage) {
+// ended keeps what was recorded of a step; if that is nothing it may be called again in the run.
+func (s *steps) ended(name string, result json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.running--; result == nil {
+		delete(s.called, name)
+		return
+	}
 	s.recorded[name] = result
 }
 

@@ -36,6 +36,8 @@ var (
 // commit is that unknown; then the outcome that the handler returns is recorded, unless the commit
 // had arrived.
 //
+// A run that [stint.Sleep] has ended cannot complete its job: that error is returned.
+//
 // After a success the job is completed whatever the handler returns; its error is only reported as
 // an event.
 func CompleteTx(ctx context.Context, tx stint.Tx, result any) error {
@@ -56,6 +58,9 @@ func CompleteTx(ctx context.Context, tx stint.Tx, result any) error {
 		if err := valid.JSON("result", raw, maxResult); err != nil {
 			return err
 		}
+	}
+	if err := a.Sleeping(); err != nil {
+		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -34,6 +34,9 @@ func (a *steps) Recorded(ctx context.Context) ([]stint.RecordedStep, error) {
 		if err == nil {
 			return recorded, nil
 		}
+		if errors.Is(err, store.ErrSchema) || errors.Is(err, errors.ErrUnsupported) {
+			return nil, err
+		}
 		a.s.trouble(ctx, "read steps", err)
 		if a.s.fenced() || !wait.sleep(limit) {
 			return nil, err
@@ -60,13 +63,33 @@ func (a *steps) Record(ctx context.Context, tx stint.Tx, name string, began time
 		return result, a.s.recordStepTx(ctx, tx, r.step)
 	}
 	r.done = make(chan struct{})
+	late, stop := afterEnd(ctx, recordAfter)
+	defer stop()
 	select {
 	case a.s.stepRequests <- r:
-		<-r.done
-		return r.result, r.err
 	case <-a.s.stepsOver:
 		return nil, stint.ErrFenced
+	case <-late:
+		return nil, errors.Join(context.Cause(ctx), errStepUnknown)
 	}
+	select {
+	case <-r.done:
+		return r.result, r.err
+	case <-late: // the claim decides whether it is recorded yet
+		return nil, errors.Join(context.Cause(ctx), errStepUnknown)
+	}
+}
+
+// recordAfter is for how long a run that was told to end goes on to wait for the record of a step.
+const recordAfter = 10 * time.Second
+
+var errStepUnknown = errors.New("stint: the record of the step was not answered in time")
+
+// afterEnd returns a channel that is closed some time after a context has ended, and what stops that.
+func afterEnd(ctx context.Context, d time.Duration) (closed <-chan struct{}, stop func()) {
+	late, end := context.WithCancel(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(ctx, func() { sleep(late, d); end() })
+	return late.Done(), func() { unhook(); end() }
 }
 
 // Now is the time by the store's clock.

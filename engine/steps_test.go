@@ -117,6 +117,11 @@ func TestStepsAtOnceAndInEachOther(t *testing.T) {
 	})
 }
 
+// oneWay is encoded as what it does not decode from.
+type oneWay struct{ N int }
+
+func (oneWay) MarshalText() ([]byte, error) { return []byte("n"), nil }
+
 // What a run does that is wrong about its steps fails it once and for all.
 func TestMistakesWithSteps(t *testing.T) {
 	give := func(v any) func(context.Context) (any, error) {
@@ -163,6 +168,32 @@ func TestMistakesWithSteps(t *testing.T) {
 			}
 			return err
 		}, `the recorded step is of another type: step "a", recorded as "text"`, 2},
+		"what does not come back": {func(ctx context.Context, _ *stint.Job) error {
+			_, err := stint.Step(ctx, "a", func(context.Context) (oneWay, error) { return oneWay{1}, nil })
+			return err
+		}, `decode what step "a" returned, which is recorded as JSON: json: cannot unmarshal string`, 1},
+		"a step in a transaction": {func(ctx context.Context, _ *stint.Job) error {
+			_, err := stint.StepTx(ctx, stint.Tx{Handle: "some"}, "outer", func(ctx context.Context) (int, error) {
+				return stint.Step(ctx, "inner", func(context.Context) (int, error) { return 1, nil })
+			})
+			return err
+		}, `the step "inner" is called in the StepTx "outer", for whose transaction it would wait`, 1},
+		"a sleep in a transaction": {func(ctx context.Context, _ *stint.Job) error {
+			_, err := stint.StepTx(ctx, stint.Tx{Handle: "some"}, "outer", func(ctx context.Context) (int, error) {
+				return 1, stint.Sleep(ctx, "inner", time.Hour)
+			})
+			return err
+		}, `the step "inner" is called in the StepTx "outer"`, 1},
+		"a sleep and what must not be tried again": {func(ctx context.Context, _ *stint.Job) error {
+			return fmt.Errorf("both: %w", errors.Join(stint.Sleep(ctx, "a", time.Hour), stint.NoRetry(errors.New("the card is stolen"))))
+		}, "the card is stolen", 1},
+		"a sleep and errors": {func(ctx context.Context, job *stint.Job) error {
+			if job.Attempt == 2 {
+				return stint.NoRetry(errors.New("it was run again at once"))
+			}
+			err := stint.Sleep(ctx, "a", time.Hour)
+			return fmt.Errorf("%w, %w, and %w", errors.New("one"), err, errors.New("another"))
+		}, "it was run again at once", 2},
 		"a transaction that is none": {func(ctx context.Context, _ *stint.Job) error {
 			_, err := stint.StepTx(ctx, stint.Tx{}, "a", give(1))
 			return stint.NoRetry(err)
@@ -684,6 +715,164 @@ func TestAnEngineStopsWhileAStepCannotBeRecorded(t *testing.T) {
 		}
 		if took := time.Since(began); took > 2*time.Minute {
 			t.Errorf("the stop took %v", took)
+		}
+	})
+}
+
+// A run that must end does not wait for ever for a record that gets no answer, as beside a transaction that
+// its own handler holds; the next one does.
+func TestARunThatMustEndDoesNotWaitForItsRecord(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		away := true
+		slow := &amnesiac{Store: s, lose: func(int) (bool, bool) { return !away, !away }}
+		mux := stint.NewMux()
+		var after time.Duration
+		handle(mux, "k", func(ctx context.Context, job *stint.Job) error {
+			began := time.Now()
+			_, err := stint.Step(ctx, "a", func(context.Context) (int, error) { return 1, nil })
+			if job.Attempt == 1 {
+				after, away = time.Since(began), false
+				if !errors.Is(err, stint.ErrTimeout) {
+					t.Errorf("it is %v, want ErrTimeout", err)
+				}
+			}
+			return err
+		})
+		stop := start(t, slow, mux, engine.Config{TimeToLive: time.Hour, MaxOutage: time.Hour, Poll: time.Second})
+		id := enqueue(t, s, "k", `{}`, stint.Timeout(20*time.Second), stint.Retry(retry.Fixed(2, time.Second)))
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Completed || len(job.Attempts) != 2 || after < 25*time.Second || after > 35*time.Second {
+			t.Errorf("it is %s, %v; the first run waited %v: %+v", job.State, err, after, job.Attempts)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Of sleeps at the same time each ends when it should, however long the handler takes to return.
+func TestSleepsAtTheSameTime(t *testing.T) {
+	inBubble(t, 24*time.Hour, func(t *testing.T, s *sqlite.Store) {
+		mux := stint.NewMux()
+		var starts []time.Duration
+		began := time.Now()
+		handle(mux, "k", func(ctx context.Context, job *stint.Job) error {
+			starts = append(starts, time.Since(began).Round(time.Minute))
+			errs := []error{stint.Sleep(ctx, "long", 2*time.Hour), stint.Sleep(ctx, "short", time.Hour), stint.Sleep(ctx, "shorter", 3*time.Second)}
+			if errors.Join(errs...) != nil {
+				time.Sleep(10 * time.Minute)
+				again := stint.Sleep(ctx, "long", 2*time.Hour)
+				return errors.Join(append(errs, again)...)
+			}
+			return nil
+		})
+		stop := start(t, aloof{lonely{s}, s}, mux, engine.Config{TimeToLive: time.Hour, Poll: time.Second})
+		id := enqueue(t, s, "k", `{}`, stint.Retry(retry.None()))
+		time.Sleep(3 * time.Hour)
+		synctest.Wait()
+		want := []time.Duration{0, 10 * time.Minute, time.Hour, 2 * time.Hour}
+		if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Completed || !slices.Equal(starts, want) {
+			t.Errorf("it is %s, %v; it began after %v, want %v: %+v", job.State, err, starts, want, job.Attempts)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A short sleep that was cut off can be slept again in its run.
+func TestASleepThatWasCutOffCanBeSleptAgain(t *testing.T) {
+	s := openSQLite(t)
+	mux := stint.NewMux()
+	handle(mux, "k", func(ctx context.Context, _ *stint.Job) error {
+		short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+		defer cancel()
+		if err := stint.Sleep(short, "a", time.Second); !errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("the sleep that is cut off gives %w", err)
+		}
+		return stint.Sleep(ctx, "a", time.Second)
+	})
+	start(t, s, mux, engine.Config{})
+	if job := until(t, s, enqueue(t, s, "k", `{}`, stint.Retry(retry.None())), stint.Completed); len(job.Attempts) != 1 {
+		t.Errorf("it took %d runs, want 1", len(job.Attempts))
+	}
+}
+
+// A job that sleeps does not complete in a transaction either.
+func TestAJobThatSleepsDoesNotComplete(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		mux := stint.NewMux()
+		handle(mux, "k", func(ctx context.Context, _ *stint.Job) error {
+			if err := stint.Sleep(ctx, "a day", 24*time.Hour); err != nil {
+				if got := engine.CompleteTx(ctx, stint.Tx{Handle: "some"}, nil); !errors.Is(got, err) {
+					t.Errorf("it gives %v, want %v", got, err)
+				}
+			}
+			return nil
+		})
+		start(t, s, mux, engine.Config{})
+		id := enqueue(t, s, "k", `{}`)
+		until(t, s, id, stint.Scheduled)
+		// Who dropped the error is woken by people all the same.
+		if _, err := s.(store.Operator).Retry(t.Context(), []stint.ID{id}, stint.RerunOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if job := until(t, s, id, stint.Completed); len(job.Attempts) != 2 {
+			t.Errorf("it took %d runs, want 2", len(job.Attempts))
+		}
+	})
+}
+
+// What a database adds to the text of results does not count.
+func TestResultsCountAsTheyWereRecorded(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		long := slices.Repeat([]int{1234567890}, 90_900) // 1.0 MB, and 1.09 MB as PostgreSQL shows it
+		mux := stint.NewMux()
+		handle(mux, "k", func(ctx context.Context, job *stint.Job) error {
+			for i := range 16 {
+				if i == 14 && job.Attempt == 1 {
+					return errors.New("not yet")
+				}
+				if _, err := stint.Step(ctx, fmt.Sprint(i), func(context.Context) ([]int, error) { return long, nil }); err != nil {
+					return stint.NoRetry(err)
+				}
+			}
+			return nil
+		})
+		start(t, s, mux, engine.Config{})
+		id := enqueue(t, s, "k", `{}`, soon)
+		eventually(t, "it has ended", func() bool { j, _ := s.Job(t.Context(), id); return j.State.Final() })
+		if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Completed {
+			t.Errorf("it is %s: %v, %v", job.State, job.Attempts[len(job.Attempts)-1].Error, err)
+		}
+	})
+}
+
+// What a handler left running does no step once its engine is fenced off.
+func TestNoStepBeginsAfterAFence(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		mux := stint.NewMux()
+		left := make(chan error, 1)
+		var done atomic.Int32
+		handle(mux, "k", func(ctx context.Context, job *stint.Job) error {
+			if job.Losses > 0 {
+				return nil
+			}
+			give := func(context.Context) (int, error) { return int(done.Add(1)), nil }
+			if _, err := stint.Step(ctx, "first", give); err != nil {
+				t.Error(err)
+			}
+			buryLiving(t, s)
+			<-ctx.Done()
+			_, err := stint.Step(context.WithoutCancel(ctx), "second", give)
+			left <- err
+			return err
+		})
+		start(t, s, mux, engine.Config{TimeToLive: 2 * time.Second})
+		enqueue(t, s, "k", `{}`)
+		if err := <-left; !errors.Is(err, stint.ErrFenced) || done.Load() != 1 {
+			t.Errorf("after %d steps it gives %v, want ErrFenced after 1", done.Load(), err)
 		}
 	})
 }
