@@ -67,7 +67,7 @@ type RecordedStep struct {
 // [ErrStepChanged]: the job is not retried after either. A name has 1 to 255 bytes, a result at most
 // 1 MiB, and a job at most [MaxSteps] with [MaxStepBytes] together.
 //
-// Once ctx has ended, Step waits at most ten seconds more for its record; whether that was made is then
+// Once ctx has ended, Step waits at most three seconds more for its record; whether that was made is then
 // unknown, and the next run finds out. It is made on a connection of its own: on SQLite it waits for
 // every transaction that writes, so do not call it while the handler holds one.
 //
@@ -137,7 +137,8 @@ func Sleep(ctx context.Context, name string, d time.Duration) (err error) {
 		}
 	}()
 	wait := wake.Sub(run.now())
-	if s := newSuspended(name, wake); wait > inPlace {
+	s := newSuspended(name, wake, wait)
+	if wait > inPlace {
 		slept := false
 		if !first {
 			if slept, err = run.slept(ctx, s); err != nil {
@@ -148,17 +149,22 @@ func Sleep(ctx context.Context, name string, d time.Duration) (err error) {
 			return kept.suspend(s)
 		}
 		wait = 0
-	} else if wait > 0 && kept.isSuspended() {
-		return kept.suspend(s)
+	}
+	if wait <= 0 {
+		return nil
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
+	case <-kept.suspends():
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		if err := context.Cause(ctx); !onlySleeps(err) {
+			return err
+		}
 	}
+	return kept.suspend(s) // beside one that has ended the run
 }
 
 // slept reports whether a run of the job ended with a sleep before: who runs it again before its
@@ -182,8 +188,8 @@ type suspended struct {
 	as    failure.Snooze
 }
 
-func newSuspended(name string, until time.Time) *suspended {
-	return &suspended{until, failure.Snooze{Why: fmt.Sprintf("step %q sleeps until %s", name, until.UTC().Format(time.RFC3339))}}
+func newSuspended(name string, until time.Time, wait time.Duration) *suspended {
+	return &suspended{until, failure.Snooze{Wait: wait, Why: fmt.Sprintf("step %q sleeps until %s", name, until.UTC().Format(time.RFC3339))}}
 }
 
 func (s *suspended) Error() string {
@@ -198,6 +204,9 @@ func onlySleeps(err error) bool { return err != nil && len(withoutSleeps(err)) =
 
 // withoutSleeps returns what an error says beside that the run sleeps.
 func withoutSleeps(err error) (rest []error) {
+	if err == nil {
+		return nil
+	}
 	if !errors.As(err, new(*suspended)) {
 		return []error{err}
 	}
@@ -224,7 +233,8 @@ type steps struct {
 	running   int               // steps that are not recorded yet
 	called    map[string]string // where each step was called that runs or succeeded in this run
 	suspended *suspended
-	dropped   bool // the handler did not return that
+	sleeps    chan struct{} // closed when suspended is set; nil until somebody waits for that
+	dropped   bool          // the handler did not return the error of the sleep
 }
 
 // kept are the steps of the run, which most runs do without. When the run is over, or its engine was
@@ -272,16 +282,25 @@ func (a *Run) now() time.Time {
 func (s *steps) suspend(err *suspended) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.suspended == nil && s.sleeps != nil {
+		close(s.sleeps)
+	}
 	if s.suspended == nil || err.until.Before(s.suspended.until) {
 		s.suspended = err
 	}
 	return s.suspended
 }
 
-func (s *steps) isSuspended() bool {
+// suspends returns a channel that is closed when a sleep ends the run.
+func (s *steps) suspends() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.suspended != nil
+	if s.sleeps == nil {
+		if s.sleeps = make(chan struct{}); s.suspended != nil {
+			close(s.sleeps)
+		}
+	}
+	return s.sleeps
 }
 
 // end is what counts of what a handler returned, at a time: one whose run was suspended has not completed.
@@ -453,18 +472,18 @@ func (a *Run) step(ctx context.Context, how manner, tx Tx, name string, f func()
 	}
 	defer func() { s.ended(name, result) }()
 	began := time.Now()
-	if result, err = f(); err != nil {
+	value, err := f()
+	if err != nil {
 		return nil, err
 	}
-	size := len(result)
-	if err := s.reserve(name, size); err != nil {
+	if err := s.reserve(name, len(value)); err != nil {
 		return nil, err
 	}
 	if a.Steps == nil {
-		return result, nil
+		return value, nil
 	}
-	if result, err = a.Steps.Record(ctx, tx, name, began, result); err != nil {
-		_ = s.reserve(name, -size)
+	if result, err = a.Steps.Record(ctx, tx, name, began, value); err != nil {
+		_ = s.reserve(name, -len(value))
 		if err = fmt.Errorf("record step %q: %w", name, err); errors.Is(err, ErrUnstorable) {
 			err = NoRetry(err)
 		}

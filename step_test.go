@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stint-go/stint"
 )
@@ -21,6 +22,39 @@ func TestStepsOfARunMadeByHand(t *testing.T) {
 	}
 	if _, err := stint.StepTx(ctx, stint.Tx{Handle: "some"}, "b", give); !errors.Is(err, errors.ErrUnsupported) || calls != 1 {
 		t.Errorf("in a transaction it gives %v after %d calls, want ErrUnsupported after 1", err, calls)
+	}
+}
+
+// chained is an error as some libraries make them of many: the last one unwraps to nothing.
+type chained []error
+
+func (c chained) Error() string { return "several" }
+func (c chained) Unwrap() error {
+	if len(c) == 1 {
+		return nil
+	}
+	return c[1:]
+}
+func (c chained) As(target any) bool { return errors.As(c[0], target) }
+
+// listed is one that may hold nothing.
+type listed []error
+
+func (l listed) Error() string   { return "several" }
+func (l listed) Unwrap() []error { return l }
+
+// A run that sleeps has not completed, in whatever its handler wraps that.
+func TestARunThatSleepsHasNotCompleted(t *testing.T) {
+	for name, wrap := range map[string]func(err error) error{
+		"nothing": func(error) error { return nil }, "itself": func(err error) error { return err },
+		"a list": func(err error) error { return listed{nil, err, nil} }, "a chain": func(err error) error { return chained{err, err} },
+		"joined": func(err error) error { return errors.Join(nil, fmt.Errorf("wrapped: %w", err), err) },
+	} {
+		run := &stint.Run{Job: new(stint.Job)}
+		err := stint.Sleep(run.Context(t.Context()), "a", time.Hour)
+		if _, got := run.Settle(nil, wrap(err)); got == nil || !strings.Contains(got.Error(), `step "a" sleeps until`) {
+			t.Errorf("after a sleep, %s counts as %v", name, got)
+		}
 	}
 }
 

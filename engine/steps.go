@@ -80,8 +80,9 @@ func (a *steps) Record(ctx context.Context, tx stint.Tx, name string, began time
 	}
 }
 
-// recordAfter is for how long a run that was told to end goes on to wait for the record of a step.
-const recordAfter = 10 * time.Second
+// recordAfter is for how long a run that was told to end goes on to wait for the record of a step: less
+// than a stop leaves it.
+const recordAfter = 3 * time.Second
 
 var errStepUnknown = errors.New("stint: the record of the step was not answered in time")
 

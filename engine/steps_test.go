@@ -710,8 +710,8 @@ func TestAnEngineStopsWhileAStepCannotBeRecorded(t *testing.T) {
 		enqueue(t, s, "k", `{}`)
 		<-begun
 		began := time.Now()
-		if err := stop(); !errors.Is(err, engine.ErrStillRunning) {
-			t.Errorf("the engine ends with %v, want ErrStillRunning", err)
+		if err := stop(); err != nil {
+			t.Errorf("the engine ends with %v: its handler is told within a stop's time", err)
 		}
 		if took := time.Since(began); took > 2*time.Minute {
 			t.Errorf("the stop took %v", took)
@@ -742,7 +742,7 @@ func TestARunThatMustEndDoesNotWaitForItsRecord(t *testing.T) {
 		id := enqueue(t, s, "k", `{}`, stint.Timeout(20*time.Second), stint.Retry(retry.Fixed(2, time.Second)))
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Completed || len(job.Attempts) != 2 || after < 25*time.Second || after > 35*time.Second {
+		if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Completed || len(job.Attempts) != 2 || after < 21*time.Second || after > 25*time.Second {
 			t.Errorf("it is %s, %v; the first run waited %v: %+v", job.State, err, after, job.Attempts)
 		}
 		if err := stop(); err != nil {
@@ -759,7 +759,13 @@ func TestSleepsAtTheSameTime(t *testing.T) {
 		began := time.Now()
 		handle(mux, "k", func(ctx context.Context, job *stint.Job) error {
 			starts = append(starts, time.Since(began).Round(time.Minute))
-			errs := []error{stint.Sleep(ctx, "long", 2*time.Hour), stint.Sleep(ctx, "short", time.Hour), stint.Sleep(ctx, "shorter", 3*time.Second)}
+			errs := make([]error, 3)
+			var all sync.WaitGroup
+			all.Go(func() { errs[2] = stint.Sleep(ctx, "shorter", 3*time.Second) })
+			synctest.Wait() // it waits in place
+			all.Go(func() { errs[0] = stint.Sleep(ctx, "long", 2*time.Hour) })
+			all.Go(func() { errs[1] = stint.Sleep(ctx, "short", time.Hour) })
+			all.Wait()
 			if errors.Join(errs...) != nil {
 				time.Sleep(10 * time.Minute)
 				again := stint.Sleep(ctx, "long", 2*time.Hour)
