@@ -31,6 +31,7 @@ type Run struct {
 		// recorded then.
 		Record(ctx context.Context, tx Tx, name string, began time.Time, result json.RawMessage) (json.RawMessage, error)
 		Now() time.Time // by the clock of the store
+		Err() error     // why no step may begin any more; nil while one may
 	}
 
 	// Batch is that of the run until its handler joins it; nil for none.

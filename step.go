@@ -67,8 +67,8 @@ type RecordedStep struct {
 // [ErrStepChanged]: the job is not retried after either. A name has 1 to 255 bytes, a result at most
 // 1 MiB, and a job at most [MaxSteps] with [MaxStepBytes] together.
 //
-// Once ctx has ended, Step waits at most three seconds more for its record; whether that was made is then
-// unknown, and the next run finds out. It is made on a connection of its own: on SQLite it waits for
+// Once ctx or the run's own has ended, Step waits at most three seconds more for its record; whether that
+// was made is then unknown, and the next run finds out. It is made on a connection of its own: on SQLite it waits for
 // every transaction that writes, so do not call it while the handler holds one.
 //
 // ctx is that of a running handler, or derived from it; anything else is [ErrNoAttempt]. In a test that
@@ -112,12 +112,12 @@ func StepTx[R any](ctx context.Context, tx Tx, name string, f func(ctx context.C
 //
 // The error ends the run: return it at once. A handler that returns nil instead is run again all the same
 // and the attempt says so; its other errors count as always, also those joined with this one. Until the
-// time has come every Step of the run is refused with that error. Of sleeps at the same time the first
-// to be over has the job run again, which finds the others.
+// time has come every Step of the run is refused with that error, also one of another goroutine: of
+// sleeps at the same time the first to be over has the job run again, and what follows waits for them all.
 //
 // When it ends is fixed, as a step of that name, by the first run that comes to it: neither a retry nor
-// another duration begins it anew. Up to five seconds are waited for in the run. It is at most
-// [retry.MaxWait]. A job with an instant to begin by ([StartBy]) must begin again by then, too.
+// another duration begins it anew. Up to five seconds are waited for in the run, unless another sleep
+// ends that. It is at most [retry.MaxWait]. A job with an instant to begin by ([StartBy]) must begin again by then, too.
 func Sleep(ctx context.Context, name string, d time.Duration) (err error) {
 	run, first := runFrom(ctx), false
 	wake, err := step(ctx, sleeping, Tx{}, name, func(context.Context) (time.Time, error) {
@@ -207,7 +207,7 @@ func withoutSleeps(err error) (rest []error) {
 	if err == nil {
 		return nil
 	}
-	if !errors.As(err, new(*suspended)) {
+	if _, sleeps := failure.As[*suspended](err); !sleeps {
 		return []error{err}
 	}
 	switch e := err.(type) {
@@ -237,16 +237,17 @@ type steps struct {
 	dropped   bool          // the handler did not return the error of the sleep
 }
 
-// kept are the steps of the run, which most runs do without. When the run is over, or its engine was
-// fenced off, no step begins any more.
+// kept are the steps of the run, which most runs do without, while one of them may begin.
 func (a *Run) kept() (*steps, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over {
 		return nil, ErrNoAttempt
 	}
-	if c := a.context.Context; c != nil && errors.Is(context.Cause(c), ErrFenced) {
-		return nil, ErrFenced
+	if a.Steps != nil {
+		if err := a.Steps.Err(); err != nil {
+			return nil, err
+		}
 	}
 	if a.steps == nil {
 		a.steps = new(steps)
@@ -405,8 +406,11 @@ func (s *steps) reserve(name string, bytes int) error {
 	return nil
 }
 
-// inStepTx marks the context of what a StepTx does.
-type inStepTx struct{}
+// inStepTx is what the context of what a StepTx does holds under its own type.
+type inStepTx struct {
+	run  *Run
+	name string
+}
 
 func step[R any](ctx context.Context, how manner, tx Tx, name string, f func(ctx context.Context) (R, error)) (result R, err error) {
 	run := runFrom(ctx)
@@ -415,7 +419,7 @@ func step[R any](ctx context.Context, how manner, tx Tx, name string, f func(ctx
 	}
 	known, err := run.step(ctx, how, tx, name, func() (json.RawMessage, error) {
 		if tx.Handle != nil {
-			ctx = context.WithValue(ctx, inStepTx{}, name)
+			ctx = context.WithValue(ctx, inStepTx{}, inStepTx{run, name})
 		}
 		value, err := f(ctx)
 		if err != nil {
@@ -453,8 +457,8 @@ func (a *Run) step(ctx context.Context, how manner, tx Tx, name string, f func()
 	if err := valid.Name("step", name); err != nil {
 		return nil, NoRetry(err)
 	}
-	if outer, inside := ctx.Value(inStepTx{}).(string); inside {
-		return nil, NoRetry(fmt.Errorf("stint: the step %q is called in the StepTx %q, for whose transaction it would wait", name, outer))
+	if outer, _ := ctx.Value(inStepTx{}).(inStepTx); outer.run == a {
+		return nil, NoRetry(fmt.Errorf("stint: the step %q is called in the StepTx %q, for whose transaction it would wait", name, outer.name))
 	}
 	if tx.Handle != nil && a.Steps == nil {
 		return nil, fmt.Errorf("stint: StepTx needs the run of an engine, which commits: %w", errors.ErrUnsupported)

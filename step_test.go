@@ -2,6 +2,7 @@ package stint_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -62,18 +63,21 @@ func TestARunThatSleepsHasNotCompleted(t *testing.T) {
 func TestAJobHasNoMoreThanItsStepsAtTheSameTime(t *testing.T) {
 	ctx := (&stint.Run{Job: new(stint.Job)}).Context(t.Context())
 	var all sync.WaitGroup
-	var begun sync.WaitGroup
-	begun.Add(stint.MaxSteps)
+	begun := make(chan error, stint.MaxSteps)
 	release := make(chan struct{})
 	for i := range stint.MaxSteps {
 		all.Go(func() {
-			_, err := stint.Step(ctx, fmt.Sprint(i), func(context.Context) (int, error) { begun.Done(); <-release; return i, nil })
+			_, err := stint.Step(ctx, fmt.Sprint(i), func(context.Context) (int, error) { begun <- nil; <-release; return i, nil })
 			if err != nil {
-				t.Error(err)
+				begun <- err
 			}
 		})
 	}
-	begun.Wait()
+	for range stint.MaxSteps {
+		if err := <-begun; err != nil {
+			t.Fatal(err)
+		}
+	}
 	_, err := stint.Step(ctx, "more", func(context.Context) (int, error) { return 0, nil })
 	if err == nil || !strings.Contains(err.Error(), "may have no more") {
 		t.Errorf("one more gives %v", err)
@@ -81,3 +85,25 @@ func TestAJobHasNoMoreThanItsStepsAtTheSameTime(t *testing.T) {
 	close(release)
 	all.Wait()
 }
+
+// A job that is run within the StepTx of another has steps of its own.
+func TestAnotherJobInAStepTxHasSteps(t *testing.T) {
+	outer := (&stint.Run{Job: new(stint.Job), Steps: commits{}}).Context(t.Context())
+	n, err := stint.StepTx(outer, stint.Tx{Handle: "some"}, "a", func(ctx context.Context) (int, error) {
+		inner := (&stint.Run{Job: new(stint.Job)}).Context(ctx)
+		return stint.Step(inner, "a", func(context.Context) (int, error) { return 7, nil })
+	})
+	if n != 7 || err != nil {
+		t.Errorf("it gives %d, %v", n, err)
+	}
+}
+
+// commits records steps nowhere.
+type commits struct{}
+
+func (commits) Recorded(context.Context) ([]stint.RecordedStep, error) { return nil, nil }
+func (commits) Record(_ context.Context, _ stint.Tx, _ string, _ time.Time, result json.RawMessage) (json.RawMessage, error) {
+	return result, nil
+}
+func (commits) Now() time.Time { return time.Now() }
+func (commits) Err() error     { return nil }

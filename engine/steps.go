@@ -63,6 +63,9 @@ func (a *steps) Record(ctx context.Context, tx stint.Tx, name string, began time
 		return result, a.s.recordStepTx(ctx, tx, r.step)
 	}
 	r.done = make(chan struct{})
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(&a.runContext, func() { cancel(context.Cause(&a.runContext)) })()
 	late, stop := afterEnd(ctx, recordAfter)
 	defer stop()
 	select {
@@ -91,6 +94,14 @@ func afterEnd(ctx context.Context, d time.Duration) (closed <-chan struct{}, sto
 	late, end := context.WithCancel(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() { sleep(late, d); end() })
 	return late.Done(), func() { unhook(); end() }
+}
+
+// Err says that no step begins once the engine was fenced off: its record would be refused.
+func (a *steps) Err() error {
+	if a.s.fenced() {
+		return stint.ErrFenced
+	}
+	return nil
 }
 
 // Now is the time by the store's clock.

@@ -723,15 +723,16 @@ func TestAnEngineStopsWhileAStepCannotBeRecorded(t *testing.T) {
 // its own handler holds; the next one does.
 func TestARunThatMustEndDoesNotWaitForItsRecord(t *testing.T) {
 	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
-		away := true
-		slow := &amnesiac{Store: s, lose: func(int) (bool, bool) { return !away, !away }}
+		var back atomic.Bool
+		slow := &amnesiac{Store: s, lose: func(int) (bool, bool) { return back.Load(), back.Load() }}
 		mux := stint.NewMux()
 		var after time.Duration
 		handle(mux, "k", func(ctx context.Context, job *stint.Job) error {
 			began := time.Now()
-			_, err := stint.Step(ctx, "a", func(context.Context) (int, error) { return 1, nil })
+			_, err := stint.Step(context.WithoutCancel(ctx), "a", func(context.Context) (int, error) { return 1, nil })
 			if job.Attempt == 1 {
-				after, away = time.Since(began), false
+				after = time.Since(began)
+				back.Store(true)
 				if !errors.Is(err, stint.ErrTimeout) {
 					t.Errorf("it is %v, want ErrTimeout", err)
 				}
@@ -789,20 +790,32 @@ func TestSleepsAtTheSameTime(t *testing.T) {
 
 // A short sleep that was cut off can be slept again in its run.
 func TestASleepThatWasCutOffCanBeSleptAgain(t *testing.T) {
-	s := openSQLite(t)
-	mux := stint.NewMux()
-	handle(mux, "k", func(ctx context.Context, _ *stint.Job) error {
-		short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
-		defer cancel()
-		if err := stint.Sleep(short, "a", time.Second); !errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("the sleep that is cut off gives %w", err)
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		mux := stint.NewMux()
+		handle(mux, "k", func(ctx context.Context, _ *stint.Job) error {
+			began := time.Now()
+			short, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			if err := stint.Sleep(short, "a", 4*time.Second); !errors.Is(err, context.DeadlineExceeded) {
+				return fmt.Errorf("the sleep that is cut off gives %w", err)
+			}
+			err := stint.Sleep(ctx, "a", 4*time.Second)
+			if slept := time.Since(began); err == nil && (slept < 3*time.Second || slept > 5*time.Second) {
+				err = fmt.Errorf("it slept %v", slept)
+			}
+			return err
+		})
+		stop := start(t, s, mux, engine.Config{TimeToLive: time.Minute})
+		id := enqueue(t, s, "k", `{}`, stint.Retry(retry.None()))
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if job, err := s.Job(t.Context(), id); err != nil || job.State != stint.Completed || len(job.Attempts) != 1 {
+			t.Errorf("it is %s after %d runs, want 1: %+v, %v", job.State, len(job.Attempts), job.Attempts, err)
 		}
-		return stint.Sleep(ctx, "a", time.Second)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
 	})
-	start(t, s, mux, engine.Config{})
-	if job := until(t, s, enqueue(t, s, "k", `{}`, stint.Retry(retry.None())), stint.Completed); len(job.Attempts) != 1 {
-		t.Errorf("it took %d runs, want 1", len(job.Attempts))
-	}
 }
 
 // A job that sleeps does not complete in a transaction either.
@@ -855,32 +868,55 @@ func TestResultsCountAsTheyWereRecorded(t *testing.T) {
 	})
 }
 
-// What a handler left running does no step once its engine is fenced off.
+// Once its engine is fenced off a handler does no step, whether its context ended for that, for another
+// reason before, or has not ended, as that of a kind which goes on.
 func TestNoStepBeginsAfterAFence(t *testing.T) {
-	onEach(t, func(t *testing.T, s anyStore) {
-		mux := stint.NewMux()
-		left := make(chan error, 1)
-		var done atomic.Int32
-		handle(mux, "k", func(ctx context.Context, job *stint.Job) error {
-			if job.Losses > 0 {
-				return nil
-			}
-			give := func(context.Context) (int, error) { return int(done.Add(1)), nil }
-			if _, err := stint.Step(ctx, "first", give); err != nil {
-				t.Error(err)
-			}
-			buryLiving(t, s)
-			<-ctx.Done()
-			_, err := stint.Step(context.WithoutCancel(ctx), "second", give)
-			left <- err
-			return err
+	for name, c := range map[string]struct {
+		keep bool
+		opts []stint.Option
+	}{
+		"told": {}, "kept": {keep: true}, "timed out before": {opts: []stint.Option{stint.Timeout(20 * time.Millisecond)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s anyStore) {
+				kind, mux := stint.NewKind[struct{}]("k"), stint.NewMux()
+				if c.keep {
+					kind = kind.Keep()
+				}
+				begun, fenced, left := make(chan struct{}, 1), make(chan struct{}), make(chan error, 1)
+				var done atomic.Int32
+				stint.Handle(mux, kind, func(ctx context.Context, job *stint.Job, _ struct{}) error {
+					if job.Losses > 0 {
+						return nil
+					}
+					give := func(context.Context) (int, error) { return int(done.Add(1)), nil }
+					ctx, end := context.WithoutCancel(ctx), ctx.Done()
+					_, first := stint.Step(ctx, "first", give)
+					if len(c.opts) > 0 {
+						<-end
+					}
+					begun <- struct{}{}
+					<-fenced
+					_, err := stint.Step(ctx, "second", give)
+					left <- errors.Join(first, err)
+					return err
+				})
+				once := sync.OnceFunc(func() { close(fenced) })
+				defer once()
+				start(t, s, mux, engine.Config{TimeToLive: 2 * time.Second, OnEvent: func(ev event.Event) {
+					if ev.Type == event.EventBuried {
+						once()
+					}
+				}})
+				enqueue(t, s, "k", `{}`, c.opts...)
+				<-begun
+				buryLiving(t, s)
+				if err := <-left; !errors.Is(err, stint.ErrFenced) || done.Load() != 1 {
+					t.Errorf("after %d steps it gives %v, want ErrFenced after 1", done.Load(), err)
+				}
+			})
 		})
-		start(t, s, mux, engine.Config{TimeToLive: 2 * time.Second})
-		enqueue(t, s, "k", `{}`)
-		if err := <-left; !errors.Is(err, stint.ErrFenced) || done.Load() != 1 {
-			t.Errorf("after %d steps it gives %v, want ErrFenced after 1", done.Load(), err)
-		}
-	})
+	}
 }
 
 // Steps belong to one job: the context of a call for many has none.
