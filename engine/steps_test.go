@@ -510,18 +510,7 @@ func TestAStepInATransactionTakesEffectOnce(t *testing.T) {
 	})
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		path := filepath.Join(t.TempDir(), "jobs.db")
-		s, err := sqlite.Open(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close() })
-		t.Cleanup(func() { storetest.Verify(t, s) })
-		db, err := sql.Open("sqlite3", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(20000)")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
+		s, db := sqliteAndPool(t)
 		if _, err := db.Exec(`create table payments (what text)`); err != nil {
 			t.Fatal(err)
 		}
@@ -544,6 +533,24 @@ func TestAStepInATransactionTakesEffectOnce(t *testing.T) {
 			},
 		})
 	})
+}
+
+// sqliteAndPool opens a store, and database/sql on its file.
+func sqliteAndPool(t *testing.T) (*sqlite.Store, *sql.DB) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	s, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	t.Cleanup(func() { storetest.Verify(t, s) })
+	db, err := sql.Open("sqlite3", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(20000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return s, db
 }
 
 // aloof is a store that is lonely and keeps steps.
@@ -916,6 +923,69 @@ func TestNoStepBeginsAfterAFence(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// gone is a store that has buried the engine that records.
+type gone struct{ *sqlite.Store }
+
+func (gone) RecordSteps(context.Context, store.EngineID, []store.StepRecord) ([]stint.RecordedStep, error) {
+	return nil, store.ErrBuried
+}
+
+// An engine that learns by a step that it was buried does not wait for its next beat.
+func TestAStepFindsOutThatItsEngineWasBuried(t *testing.T) {
+	inBubble(t, 10*time.Hour, func(t *testing.T, s *sqlite.Store) {
+		mux := stint.NewMux()
+		told := make(chan time.Duration, 1)
+		handle(mux, "k", func(ctx context.Context, job *stint.Job) error {
+			if job.Losses > 0 {
+				return nil
+			}
+			began := time.Now()
+			_, err := stint.Step(ctx, "a", func(context.Context) (int, error) { return 1, nil })
+			<-ctx.Done()
+			told <- time.Since(began)
+			if cause := context.Cause(ctx); !errors.Is(err, store.ErrBuried) || !errors.Is(cause, stint.ErrFenced) {
+				t.Errorf("it gives %v, and the run ends with %v", err, cause)
+			}
+			return err
+		})
+		stop := start(t, gone{s}, mux, engine.Config{TimeToLive: 2 * time.Hour, MaxOutage: 4 * time.Hour})
+		enqueue(t, s, "k", `{}`)
+		if after := <-told; after > time.Minute {
+			t.Errorf("its run was told after %v", after)
+		}
+		_ = stop()
+	})
+}
+
+// A step after the handler's own completion is refused: the attempt has ended.
+func TestAStepOfAnAttemptThatHasEndedIsRefused(t *testing.T) {
+	s, db := sqliteAndPool(t)
+	mux := stint.NewMux()
+	refused := make(chan error, 1)
+	handle(mux, "k", func(ctx context.Context, _ *stint.Job) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }()
+		if err := engine.CompleteTx(ctx, sqlite.Tx(tx), nil); err != nil {
+			return err
+		}
+		_, err = stint.Step(ctx, "a", func(context.Context) (int, error) { return 1, nil })
+		refused <- err
+		return nil
+	})
+	start(t, s, mux, engine.Config{})
+	id := enqueue(t, s, "k", `{}`)
+	until(t, s, id, stint.Completed)
+	if err := <-refused; !errors.Is(err, store.ErrStepRefused) {
+		t.Errorf("it gives %v, want ErrStepRefused", err)
+	}
+	if all, err := s.Steps(t.Context(), id); err != nil || len(all) != 0 {
+		t.Errorf("recorded are %v, %v", all, err)
 	}
 }
 
