@@ -21,6 +21,7 @@ import (
 //	  after its engine was buried nothing is recorded
 //	handler panics, or ends its
 //	  goroutine                   failed by that: it returned nothing, and nothing of what it set counts
+//	stint.Sleep ended the run     run again when that is over, unless an error is set
 //	engine.CompleteTx succeeded   completed by that: what is set changes nothing
 //
 // The last call decides. A result stays when an error is set after it, and is
@@ -81,12 +82,13 @@ func (a *Run) settle(result json.RawMessage, err error, over bool) (json.RawMess
 		a.Batch.leave()
 		a.Batch = nil
 	}
+	returned := err
 	if a.set {
 		result, err = a.result, a.err
 		a.set, a.result, a.err = false, nil, nil
 	}
 	if a.steps != nil {
-		err = a.steps.end(err, a.now())
+		err = a.steps.end(returned, err, a.now())
 	}
 	return result, err
 }

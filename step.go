@@ -74,7 +74,7 @@ type RecordedStep struct {
 // ctx is that of a running handler, or derived from it; anything else is [ErrNoAttempt]. In a test that
 // calls a handler with a [Run] of its own, steps are kept in that.
 func Step[R any](ctx context.Context, name string, f func(ctx context.Context) (R, error)) (R, error) {
-	return step(ctx, working, Tx{}, name, f)
+	return step(ctx, false, Tx{}, name, f)
 }
 
 // StepTx is [Step] for what f writes in a transaction: that and the record are stored together, or
@@ -91,7 +91,7 @@ func Step[R any](ctx context.Context, name string, f func(ctx context.Context) (
 //	})
 //
 // After an error nothing of the transaction stays, unless it matches [ErrCommitUnknown]: then the next
-// run finds out. f calls no other step and no sleep: they would wait for this transaction. A [Run] that
+// run finds out. The record waits for as long as ctx lasts. f calls no other step and no sleep: they would wait for this transaction. A [Run] that
 // has no Steps cannot commit, so that StepTx does nothing there and its error matches
 // [errors.ErrUnsupported].
 func StepTx[R any](ctx context.Context, tx Tx, name string, f func(ctx context.Context) (R, error)) (R, error) {
@@ -99,7 +99,7 @@ func StepTx[R any](ctx context.Context, tx Tx, name string, f func(ctx context.C
 		var none R
 		return none, valid.Invalid("transaction", "there is none")
 	}
-	return step(ctx, working, tx, name, f)
+	return step(ctx, false, tx, name, f)
 }
 
 // Sleep waits for a time, of which the job's run need not last: a long wait ends the run and leaves its
@@ -111,7 +111,8 @@ func StepTx[R any](ctx context.Context, tx Tx, name string, f func(ctx context.C
 //	}
 //
 // The error ends the run: return it at once. A handler that returns nil instead is run again all the same
-// and the attempt says so; its other errors count as always, also those joined with this one. Until the
+// and the attempt says so; its other errors count as always, also those joined with this one, but for what
+// wraps the two together, of which [NoRetry] alone counts. Until the
 // time has come every Step of the run is refused with that error, also one of another goroutine: of
 // sleeps at the same time the first to be over has the job run again, and what follows waits for them all.
 //
@@ -120,7 +121,7 @@ func StepTx[R any](ctx context.Context, tx Tx, name string, f func(ctx context.C
 // ends that. It is at most [retry.MaxWait]. A job with an instant to begin by ([StartBy]) must begin again by then, too.
 func Sleep(ctx context.Context, name string, d time.Duration) (err error) {
 	run, first := runFrom(ctx), false
-	wake, err := step(ctx, sleeping, Tx{}, name, func(context.Context) (time.Time, error) {
+	wake, err := step(ctx, true, Tx{}, name, func(context.Context) (time.Time, error) {
 		first = true
 		return run.now().Add(min(max(0, d), retry.MaxWait)), nil
 	})
@@ -139,13 +140,7 @@ func Sleep(ctx context.Context, name string, d time.Duration) (err error) {
 	wait := wake.Sub(run.now())
 	s := newSuspended(name, wake, wait)
 	if wait > inPlace {
-		slept := false
-		if !first {
-			if slept, err = run.slept(ctx, s); err != nil {
-				return err
-			}
-		}
-		if !slept {
+		if first || !run.slept(ctx, s) {
 			return kept.suspend(s)
 		}
 		wait = 0
@@ -167,19 +162,16 @@ func Sleep(ctx context.Context, name string, d time.Duration) (err error) {
 	return kept.suspend(s) // beside one that has ended the run
 }
 
-// slept reports whether a run of the job ended with a sleep before: who runs it again before its
-// time wakes it.
-func (a *Run) slept(ctx context.Context, s *suspended) (bool, error) {
+// slept reports whether a run of the job ended with a sleep before, so that to run it again before its
+// time wakes it. If that cannot be read it has not: it sleeps on.
+func (a *Run) slept(ctx context.Context, s *suspended) bool {
 	if a.Reader == nil {
-		return false, nil
+		return false
 	}
 	job, err := a.Reader.Job(ctx, a.Job.ID)
-	if err != nil {
-		return false, fmt.Errorf("look whether the job slept: %w", err)
-	}
-	return slices.ContainsFunc(job.Attempts, func(x Attempt) bool {
+	return err == nil && slices.ContainsFunc(job.Attempts, func(x Attempt) bool {
 		return x.Outcome == OutcomeSnoozed && strings.HasPrefix(x.Reason, s.as.Why)
-	}), nil
+	})
 }
 
 // suspended is the error that ends a run whose job waits.
@@ -304,18 +296,19 @@ func (s *steps) suspends() <-chan struct{} {
 	return s.sleeps
 }
 
-// end is what counts of what a handler returned, at a time: one whose run was suspended has not completed.
-func (s *steps) end(err error, now time.Time) error {
+// end is what counts of the error that a handler returned, or that was set instead, at a time: one whose
+// run was suspended has not completed.
+func (s *steps) end(returned, err error, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.suspended == nil {
 		return err
 	}
-	if err == nil {
-		s.dropped = true
-	} else if rest := withoutSleeps(err); len(rest) == 1 {
-		return rest[0]
-	} else if len(rest) > 1 {
+	s.dropped = s.dropped || returned == nil
+	if rest := withoutSleeps(err); len(rest) > 0 {
+		if _, final := failure.As[*failure.NoRetry](err); final {
+			return NoRetry(errors.Join(rest...))
+		}
 		return errors.Join(rest...)
 	}
 	end := &suspended{s.suspended.until, failure.Snooze{Wait: max(0, s.suspended.until.Sub(now)), Why: s.suspended.as.Why}}
@@ -358,20 +351,13 @@ func compactLen(result json.RawMessage) int {
 	return b.Len()
 }
 
-// manner is how a step is done.
-type manner int
-
-const (
-	working manner = iota
-	sleeping
-)
-
-// begin returns what was recorded of a step, or nil if it is to be done.
-func (s *steps) begin(name, from string, how manner) (json.RawMessage, error) {
+// begin returns what was recorded of a step, or nil if it is to be done. One that only waits may also begin
+// when the run is suspended.
+func (s *steps) begin(name, from string, waits bool) (json.RawMessage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, twice := s.called[name]
-	if s.suspended != nil && (twice || how != sleeping) {
+	if s.suspended != nil && (twice || !waits) {
 		return nil, s.suspended
 	}
 	if twice {
@@ -412,12 +398,12 @@ type inStepTx struct {
 	name string
 }
 
-func step[R any](ctx context.Context, how manner, tx Tx, name string, f func(ctx context.Context) (R, error)) (result R, err error) {
+func step[R any](ctx context.Context, waits bool, tx Tx, name string, f func(ctx context.Context) (R, error)) (result R, err error) {
 	run := runFrom(ctx)
 	if run == nil {
 		return result, ErrNoAttempt
 	}
-	known, err := run.step(ctx, how, tx, name, func() (json.RawMessage, error) {
+	known, err := run.step(ctx, waits, tx, name, func() (json.RawMessage, error) {
 		if tx.Handle != nil {
 			ctx = context.WithValue(ctx, inStepTx{}, inStepTx{run, name})
 		}
@@ -453,7 +439,7 @@ func encodeStep(name string, value, again any) (json.RawMessage, error) {
 }
 
 // step returns what is recorded of a step, which it does if there is nothing.
-func (a *Run) step(ctx context.Context, how manner, tx Tx, name string, f func() (json.RawMessage, error)) (result json.RawMessage, err error) {
+func (a *Run) step(ctx context.Context, waits bool, tx Tx, name string, f func() (json.RawMessage, error)) (result json.RawMessage, err error) {
 	if err := valid.Name("step", name); err != nil {
 		return nil, NoRetry(err)
 	}
@@ -470,7 +456,7 @@ func (a *Run) step(ctx context.Context, how manner, tx Tx, name string, f func()
 	if err := s.read(ctx, a); err != nil {
 		return nil, err
 	}
-	known, err := s.begin(name, caller(), how)
+	known, err := s.begin(name, caller(), waits)
 	if err != nil || known != nil {
 		return known, err
 	}
@@ -488,7 +474,7 @@ func (a *Run) step(ctx context.Context, how manner, tx Tx, name string, f func()
 	}
 	if result, err = a.Steps.Record(ctx, tx, name, began, value); err != nil {
 		_ = s.reserve(name, -len(value))
-		if err = fmt.Errorf("record step %q: %w", name, err); errors.Is(err, ErrUnstorable) {
+		if err = fmt.Errorf("record step %q: %w", name, err); tx.Handle == nil && errors.Is(err, ErrUnstorable) {
 			err = NoRetry(err)
 		}
 		return nil, err

@@ -98,12 +98,42 @@ func TestAnotherJobInAStepTxHasSteps(t *testing.T) {
 	}
 }
 
-// commits records steps nowhere.
-type commits struct{}
+// commits records steps nowhere, and knows of some.
+type commits struct{ before []stint.RecordedStep }
 
-func (commits) Recorded(context.Context) ([]stint.RecordedStep, error) { return nil, nil }
+func (c commits) Recorded(context.Context) ([]stint.RecordedStep, error) { return c.before, nil }
 func (commits) Record(_ context.Context, _ stint.Tx, _ string, _ time.Time, result json.RawMessage) (json.RawMessage, error) {
 	return result, nil
 }
 func (commits) Now() time.Time { return time.Now() }
 func (commits) Err() error     { return nil }
+
+// What a database adds to the text of results does not count.
+func TestResultsCountWithoutTheirSpaces(t *testing.T) {
+	long := json.RawMessage("[" + strings.Repeat("1, ", 400_000) + "1]") // 0.8 MB, and 1.2 MB with spaces
+	var before []stint.RecordedStep
+	for i := range 20 {
+		before = append(before, stint.RecordedStep{Name: fmt.Sprint(i), Result: long})
+	}
+	give := func(context.Context) (string, error) { return strings.Repeat("x", 700_000), nil }
+	ctx := (&stint.Run{Job: new(stint.Job), Steps: commits{before}}).Context(t.Context())
+	if _, err := stint.Step(ctx, "one more", give); err != nil {
+		t.Error(err)
+	}
+	if _, err := stint.Step(ctx, "and another", give); err == nil || !strings.Contains(err.Error(), "are more than 16777216 bytes") {
+		t.Errorf("what is too much gives %v", err)
+	}
+}
+
+// An attempt that sets its result and returns the error of its sleep has not dropped that.
+func TestAResultThatIsSetDropsNoSleep(t *testing.T) {
+	run := &stint.Run{Job: new(stint.Job)}
+	ctx := run.Context(t.Context())
+	if err := stint.SetResult(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	_, err := run.Settle(nil, stint.Sleep(ctx, "a", time.Hour))
+	if err == nil || !strings.Contains(err.Error(), `step "a" sleeps until`) || strings.Contains(err.Error(), "did not return") {
+		t.Errorf("it counts as %v", err)
+	}
+}

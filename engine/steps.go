@@ -27,6 +27,8 @@ func (a *steps) Recorded(ctx context.Context) ([]stint.RecordedStep, error) {
 	if !ok {
 		return nil, fmt.Errorf("the store keeps no steps: %w", errors.ErrUnsupported)
 	}
+	ctx, stop := a.lasting(ctx)
+	defer stop()
 	limit, cancel := context.WithTimeout(ctx, max(a.s.config.MaxOutage, a.s.config.TimeToLive))
 	defer cancel()
 	for wait := new(backoff); ; {
@@ -39,7 +41,7 @@ func (a *steps) Recorded(ctx context.Context) ([]stint.RecordedStep, error) {
 		}
 		a.s.trouble(ctx, "read steps", err)
 		if a.s.fenced() || !wait.sleep(limit) {
-			return nil, err
+			return nil, errors.Join(context.Cause(ctx), err)
 		}
 	}
 }
@@ -63,37 +65,42 @@ func (a *steps) Record(ctx context.Context, tx stint.Tx, name string, began time
 		return result, a.s.recordStepTx(ctx, tx, r.step)
 	}
 	r.done = make(chan struct{})
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(&a.runContext, func() { cancel(context.Cause(&a.runContext)) })()
-	late, stop := afterEnd(ctx, recordAfter)
+	ctx, stop := a.lasting(ctx)
 	defer stop()
 	select {
 	case a.s.stepRequests <- r:
 	case <-a.s.stepsOver:
 		return nil, stint.ErrFenced
-	case <-late:
+	case <-ctx.Done():
 		return nil, errors.Join(context.Cause(ctx), errStepUnknown)
 	}
 	select {
 	case <-r.done:
 		return r.result, r.err
-	case <-late: // the claim decides whether it is recorded yet
+	case <-ctx.Done(): // the claim decides whether it is recorded yet
 		return nil, errors.Join(context.Cause(ctx), errStepUnknown)
 	}
 }
 
-// recordAfter is for how long a run that was told to end goes on to wait for the record of a step: less
-// than a stop leaves it.
+// recordAfter is for how long a run that was told to end goes on to wait for what is recorded of its steps:
+// less than a stop leaves it.
 const recordAfter = 3 * time.Second
 
 var errStepUnknown = errors.New("stint: the record of the step was not answered in time")
 
-// afterEnd returns a channel that is closed some time after a context has ended, and what stops that.
-func afterEnd(ctx context.Context, d time.Duration) (closed <-chan struct{}, stop func()) {
-	late, end := context.WithCancel(context.WithoutCancel(ctx))
-	unhook := context.AfterFunc(ctx, func() { sleep(late, d); end() })
-	return late.Done(), func() { unhook(); end() }
+// lasting returns a context that ends some time after that of a call, its run, or the session's work has.
+func (a *steps) lasting(ctx context.Context) (_ context.Context, stop func()) {
+	lasts, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	var unhook []func() bool
+	for _, of := range []context.Context{ctx, &a.runContext, a.s.work} {
+		unhook = append(unhook, context.AfterFunc(of, func() { sleep(lasts, recordAfter); end(context.Cause(of)) }))
+	}
+	return lasts, func() {
+		for _, forget := range unhook {
+			forget()
+		}
+		end(nil)
+	}
 }
 
 // Err says that no step begins once the engine was fenced off: its record would be refused.
