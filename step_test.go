@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/failure"
 )
 
 // A run made by hand keeps its steps, and commits no transaction.
@@ -135,5 +136,26 @@ func TestAResultThatIsSetDropsNoSleep(t *testing.T) {
 	_, err := run.Settle(nil, stint.Sleep(ctx, "a", time.Hour))
 	if err == nil || !strings.Contains(err.Error(), `step "a" sleeps until`) || strings.Contains(err.Error(), "did not return") {
 		t.Errorf("it counts as %v", err)
+	}
+}
+
+// refuses is a database that stores no value.
+type refuses struct{ commits }
+
+func (refuses) Record(context.Context, stint.Tx, string, time.Time, json.RawMessage) (json.RawMessage, error) {
+	return nil, stint.ErrUnstorable
+}
+
+// A result that the database refuses is refused again; what a transaction wrote beside it may differ.
+func TestWhatTheDatabaseRefuses(t *testing.T) {
+	ctx := (&stint.Run{Job: new(stint.Job), Steps: refuses{}}).Context(t.Context())
+	give := func(context.Context) (int, error) { return 1, nil }
+	_, plain := stint.Step(ctx, "a", give)
+	_, tx := stint.StepTx(ctx, stint.Tx{Handle: "some"}, "b", give)
+	if _, final := failure.As[*failure.NoRetry](plain); !final || !errors.Is(plain, stint.ErrUnstorable) {
+		t.Errorf("a step gives %v, want one that is not retried", plain)
+	}
+	if _, final := failure.As[*failure.NoRetry](tx); final || !errors.Is(tx, stint.ErrUnstorable) {
+		t.Errorf("in a transaction it gives %v, want one that is retried", tx)
 	}
 }
