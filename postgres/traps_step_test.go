@@ -119,7 +119,7 @@ var stepTraps = []trap{
 		answers := make(chan error, 2)
 		for i, order := range []string{"a m z", "z m a"} {
 			var all []store.StepRecord
-			for _, name := range strings.Fields(order) {
+			for name := range strings.FieldsSeq(order) {
 				all = append(all, a.step(name, fmt.Sprint(i)))
 			}
 			go func() { _, err := a.recorded(all...); answers <- err }()
