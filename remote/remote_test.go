@@ -165,7 +165,7 @@ func lively(t *testing.T, st anyStore) {
 	_, err = st.Acquire(ctx, "retention", holder, time.Hour)
 	check(err)
 	check(st.DeclareLimits(ctx, map[string]stint.LimitRule{"smtp": {AtOnce: 3}}))
-	check(st.SetLimit(ctx, "tenant", stint.LimitRule{AtOnce: 2, Starts: 100, Per: time.Minute}, "ann", "it's <slow>"))
+	check(st.SetLimit(ctx, "tenant", stint.LimitRule{AtOnce: 2, Starts: 1, Per: time.Hour}, "ann", "it's <slow>"))
 	_, err = st.Permits(ctx, holder, store.PermitRequest{Take: []store.Taking{{Gates: []store.TakingGate{{Gate: "smtp"}, {Gate: "tenant=a/b é"}}, Want: 1}}})
 	check(err)
 	check(st.WriteMetrics(ctx, report.Metrics{Instance: "one", Since: time.Now(), At: time.Now(), Kinds: map[string]report.Durations{"mail": {Count: 1, Total: 5}}}))
