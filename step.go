@@ -68,8 +68,8 @@ type RecordedStep struct {
 // 1 MiB, and a job at most [MaxSteps] with [MaxStepBytes] together.
 //
 // Once ctx or the run's own has ended, Step waits at most three seconds more for its record; whether that
-// was made is then unknown, and the next run finds out. It is made on a connection of its own: on SQLite it waits for
-// every transaction that writes, so do not call it while the handler holds one.
+// was made is then unknown, and the next run finds out. It is made on a connection of its own: on SQLite
+// it waits for every transaction that writes, so do not call it while the handler holds one.
 //
 // ctx is that of a running handler, or derived from it; anything else is [ErrNoAttempt]. In a test that
 // calls a handler with a [Run] of its own, steps are kept in that.
@@ -91,9 +91,9 @@ func Step[R any](ctx context.Context, name string, f func(ctx context.Context) (
 //	})
 //
 // After an error nothing of the transaction stays, unless it matches [ErrCommitUnknown]: then the next
-// run finds out. The record waits for as long as ctx lasts. f calls no other step and no sleep: they would wait for this transaction. A [Run] that
-// has no Steps cannot commit, so that StepTx does nothing there and its error matches
-// [errors.ErrUnsupported].
+// run finds out. The record waits for as long as ctx lasts. f calls no other step and no sleep: they would
+// wait for this transaction. A [Run] that has no Steps cannot commit, so that StepTx does nothing there and
+// its error matches [errors.ErrUnsupported].
 func StepTx[R any](ctx context.Context, tx Tx, name string, f func(ctx context.Context) (R, error)) (R, error) {
 	if tx.Handle == nil {
 		var none R
@@ -112,13 +112,14 @@ func StepTx[R any](ctx context.Context, tx Tx, name string, f func(ctx context.C
 //
 // The error ends the run: return it at once. A handler that returns nil instead is run again all the same
 // and the attempt says so; its other errors count as always, also those joined with this one, but for what
-// wraps the two together, of which [NoRetry] alone counts. Until the
-// time has come every Step of the run is refused with that error, also one of another goroutine: of
-// sleeps at the same time the first to be over has the job run again, and what follows waits for them all.
+// wraps the two together, of which [NoRetry] alone counts. Until the time has come every Step of the run is
+// refused with that error, also one of another goroutine: of sleeps at the same time the first to be over
+// has the job run again, and what follows waits for them all.
 //
 // When it ends is fixed, as a step of that name, by the first run that comes to it: neither a retry nor
-// another duration begins it anew. Up to five seconds are waited for in the run, unless another sleep
-// ends that. It is at most [retry.MaxWait]. A job with an instant to begin by ([StartBy]) must begin again by then, too.
+// another duration begins it anew. Up to five seconds are waited for in the run, unless another sleep ends
+// that. It is at most [retry.MaxWait]. A job with an instant to begin by ([StartBy]) must begin again by
+// then, too.
 func Sleep(ctx context.Context, name string, d time.Duration) (err error) {
 	run, first := runFrom(ctx), false
 	wake, err := step(ctx, true, Tx{}, name, func(context.Context) (time.Time, error) {
