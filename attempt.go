@@ -30,6 +30,9 @@ type Run struct {
 		// Record records a result, and commits the transaction if there is one. It returns what is
 		// recorded then.
 		Record(ctx context.Context, tx Tx, name string, began time.Time, result json.RawMessage) (json.RawMessage, error)
+		// Take records a signal as a step, or that none came if the time is over. It returns what
+		// is recorded then: {"signal": its number, "value": …} or {"timeout": true}; nil for nothing yet.
+		Take(ctx context.Context, step, signal string, until time.Time) (json.RawMessage, error)
 		Now() time.Time // by the clock of the store
 		Err() error     // why no step may begin any more; nil while one may
 	}

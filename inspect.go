@@ -26,6 +26,10 @@ type JobInfo struct {
 	// again. The job waits, without a date, for an engine that has this function.
 	PendingRetry string `json:"pending_retry,omitempty"`
 
+	// Awaits are the names of the signals that the job waits for while it is [Blocked]: one of them
+	// has it run before it is due.
+	Awaits []string `json:"awaits,omitempty" doc:"The signals that it waits for while it is blocked: one of them has it run before it is due"`
+
 	Tags     []string        `json:"tags,omitempty"`
 	URN      string          `json:"urn,omitempty"`
 	Source   string          `json:"source,omitempty"`

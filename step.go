@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -226,8 +227,9 @@ type steps struct {
 	running   int               // steps that are not recorded yet
 	called    map[string]string // where each step was called that runs or succeeded in this run
 	suspended *suspended
-	sleeps    chan struct{} // closed when suspended is set; nil until somebody waits for that
-	dropped   bool          // the handler did not return the error of the sleep
+	awaits    map[string]string // the signals that it waits for, by step
+	sleeps    chan struct{}     // closed when suspended is set; nil until somebody waits for that
+	dropped   bool              // the handler did not return the error of the sleep
 }
 
 // kept are the steps of the run, which most runs do without, while one of them may begin.
@@ -272,7 +274,7 @@ func (a *Run) now() time.Time {
 	return a.Steps.Now()
 }
 
-// suspend ends the run. Of several sleeps the first to be over counts.
+// suspend ends the run. Of several waits the first to be over counts, and what they await all together.
 func (s *steps) suspend(err *suspended) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,6 +283,12 @@ func (s *steps) suspend(err *suspended) error {
 	}
 	if s.suspended == nil || err.until.Before(s.suspended.until) {
 		s.suspended = err
+	}
+	if len(err.as.Awaits) > 0 {
+		if s.awaits == nil {
+			s.awaits = map[string]string{}
+		}
+		maps.Copy(s.awaits, err.as.Awaits)
 	}
 	return s.suspended
 }
@@ -312,9 +320,14 @@ func (s *steps) end(returned, err error, now time.Time) error {
 		}
 		return errors.Join(rest...)
 	}
-	end := &suspended{s.suspended.until, failure.Snooze{Wait: max(0, s.suspended.until.Sub(now)), Why: s.suspended.as.Why}}
+	until, wait := s.suspended.until, max(0, s.suspended.until.Sub(now))
+	end := &suspended{until, failure.Snooze{Wait: wait, Why: s.suspended.as.Why}}
+	gave := "stint.Sleep"
+	if len(s.awaits) > 0 {
+		end, gave = newAwaiting(maps.Clone(s.awaits), until, wait), "stint.Await"
+	}
 	if s.dropped {
-		end.as.Why += "; its handler did not return the error that stint.Sleep gave it"
+		end.as.Why += "; its handler did not return the error that " + gave + " gave it"
 	}
 	return end
 }
@@ -404,15 +417,17 @@ func step[R any](ctx context.Context, waits bool, tx Tx, name string, f func(ctx
 	if run == nil {
 		return result, ErrNoAttempt
 	}
-	known, err := run.step(ctx, waits, tx, name, func() (json.RawMessage, error) {
-		if tx.Handle != nil {
-			ctx = context.WithValue(ctx, inStepTx{}, inStepTx{run, name})
-		}
-		value, err := f(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return encodeStep(name, &value, new(R))
+	known, err := run.step(ctx, waits, tx, name, func(s *steps) (json.RawMessage, error) {
+		return run.record(ctx, tx, name, s, func() (json.RawMessage, error) {
+			if tx.Handle != nil {
+				ctx = context.WithValue(ctx, inStepTx{}, inStepTx{run, name})
+			}
+			value, err := f(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return encodeStep(name, &value, new(R))
+		})
 	})
 	if err != nil {
 		return result, err
@@ -439,8 +454,8 @@ func encodeStep(name string, value, again any) (json.RawMessage, error) {
 	return result, nil
 }
 
-// step returns what is recorded of a step, which it does if there is nothing.
-func (a *Run) step(ctx context.Context, waits bool, tx Tx, name string, f func() (json.RawMessage, error)) (result json.RawMessage, err error) {
+// step returns what is recorded of a step, which it does and records if there is nothing.
+func (a *Run) step(ctx context.Context, waits bool, tx Tx, name string, do func(s *steps) (json.RawMessage, error)) (result json.RawMessage, err error) {
 	if err := valid.Name("step", name); err != nil {
 		return nil, NoRetry(err)
 	}
@@ -462,6 +477,11 @@ func (a *Run) step(ctx context.Context, waits bool, tx Tx, name string, f func()
 		return known, err
 	}
 	defer func() { s.ended(name, result) }()
+	return do(s)
+}
+
+// record records what a step comes to.
+func (a *Run) record(ctx context.Context, tx Tx, name string, s *steps, f func() (json.RawMessage, error)) (result json.RawMessage, err error) {
 	began := time.Now()
 	value, err := f()
 	if err != nil {
@@ -481,6 +501,13 @@ func (a *Run) step(ctx context.Context, waits bool, tx Tx, name string, f func()
 		return nil, err
 	}
 	return result, nil
+}
+
+// add counts what was recorded without a reservation.
+func (s *steps) add(bytes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bytes += bytes
 }
 
 // ended keeps what was recorded of a step; if that is nothing it may be called again in the run.

@@ -49,10 +49,21 @@ func (a *steps) Recorded(ctx context.Context) ([]stint.RecordedStep, error) {
 // Record records a step of the attempt, also one that was told to end meanwhile. It keeps the attempt
 // from ending.
 func (a *steps) Record(ctx context.Context, tx stint.Tx, name string, began time.Time, result json.RawMessage) (json.RawMessage, error) {
-	t := a.task
-	r := &stepRequest{
-		step: store.StepRecord{Claim: t.claim.ref, Pos: t.entry.Pos, Job: t.entry.ID, Name: name, Began: began, Ended: time.Now(), Result: result},
+	return a.record(ctx, tx, store.StepRecord{Name: name, Began: began, Result: result})
+}
+
+// Take records the step that takes a signal in the same way.
+func (a *steps) Take(ctx context.Context, name, signal string, until time.Time) (json.RawMessage, error) {
+	if _, ok := a.s.store.(store.Signaler); !ok {
+		return nil, fmt.Errorf("the store keeps no signals: %w", errors.ErrUnsupported)
 	}
+	return a.record(ctx, stint.Tx{}, store.StepRecord{Name: name, Began: time.Now(), Signal: signal, Until: until})
+}
+
+func (a *steps) record(ctx context.Context, tx stint.Tx, step store.StepRecord) (json.RawMessage, error) {
+	t := a.task
+	step.Claim, step.Pos, step.Job, step.Ended = t.claim.ref, t.entry.Pos, t.entry.ID, time.Now()
+	r := &stepRequest{step: step}
 	a.mu.Lock()
 	if a.runContext.closed.Load() {
 		a.mu.Unlock()
@@ -62,7 +73,7 @@ func (a *steps) Record(ctx context.Context, tx stint.Tx, name string, began time
 	a.mu.Unlock()
 	defer a.recording.Done()
 	if tx.Handle != nil {
-		return result, a.s.recordStepTx(ctx, tx, r.step)
+		return step.Result, a.s.recordStepTx(ctx, tx, step)
 	}
 	r.done = make(chan struct{})
 	ctx, stop := a.lasting(ctx)
@@ -169,7 +180,7 @@ func (s *session) recordBatch(ctx context.Context, batch []*stepRequest) {
 		switch {
 		case err == nil:
 			for i, r := range batch {
-				if recorded[i].Result == nil {
+				if recorded[i].Name == "" {
 					r.answer(nil, store.ErrStepRefused)
 					continue
 				}

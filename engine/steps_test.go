@@ -556,10 +556,15 @@ func sqliteAndPool(t *testing.T) (*sqlite.Store, *sql.DB) {
 	return s, db
 }
 
-// aloof is a store that is lonely and keeps steps.
+// aloof is a store that is lonely and keeps steps and signals.
 type aloof struct {
 	lonely
+	keeper
+}
+
+type keeper interface {
 	store.StepKeeper
+	store.Signaler
 }
 
 // A job sleeps for days without a slot, is woken by its time, and its retries do not begin the days anew.

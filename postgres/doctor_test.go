@@ -733,7 +733,7 @@ func TestWhatSomebodyChangedInTheSchemaIsFound(t *testing.T) {
 		"an index too many":            {`create index mine on stint.entries (kind)`, report.SeverityNote, "foreign_index", "index mine", "pays for it", `drop index "stint".mine`},
 		"a trigger":                    {`create function public.t() returns trigger language plpgsql as 'begin return new; end'; create trigger mine before insert on stint.entries for each row execute function public.t()`, report.SeverityProblem, "foreign_trigger", "trigger entries.mine", "within what stint writes", `drop trigger mine on "stint".entries`},
 		"a rule":                       {`create rule mine as on delete to stint.waiting do instead nothing`, report.SeverityProblem, "foreign_rule", "rule waiting.mine", "", "drop rule mine"},
-		"a table of somebody's":        {`create table stint.notes (a int)`, report.SeverityNote, "schema_foreign", "table notes", "goes when", "schema of your own"},
+		"a table of somebody's":        {`create table stint.remarks (a int)`, report.SeverityNote, "schema_foreign", "table remarks", "goes when", "schema of your own"},
 		"row-level security":           {`alter table stint.entries enable row level security`, report.SeverityProblem, "row_security", "row-level security entries", "some of its rows", "disable row level security"},
 		"an index that was half built": {`update pg_index set indisvalid = false where indexrelid = 'stint.entries_urn'::regclass`, report.SeverityProblem, "index_invalid", "index entries_urn", "not built to its end", "reindex index concurrently"},
 		"autovacuum is off for one":    {`alter table stint.waiting set (autovacuum_enabled = off)`, report.SeverityWarning, "autovacuum_disabled", "table waiting", "never cleaned up", "reset (autovacuum_enabled)"},

@@ -75,6 +75,7 @@ from unnest('{enable_hashjoin,enable_mergejoin,enable_seqscan,enable_bitmapscan,
 // the order of an index. Each is in it once.
 var mayBe = map[stint.State]string{
 	stint.Scheduled: `select w.job as id from stint.waiting w where w.why = 'scheduled'`,
+	stint.Blocked:   `select w.job as id from stint.waiting w where w.why = 'blocked'`,
 	stint.Retrying:  `select w.job as id from stint.waiting w where w.why = 'retrying'`,
 	stint.Available: `select coalesce(e.job, e.pos) as id from stint.lanes() f cross join lateral (
 		select l.job, l.pos from stint.entries l where l.lane = f.lane and (l.xid, l.pos) > (f.xid, f.pos)

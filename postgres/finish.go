@@ -18,7 +18,7 @@ import (
 )
 
 const finishSQL = `select stint.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-  $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, x_limits => $29, p_again => $30)`
+  $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, x_limits => $29, s_awaits => $30, p_again => $31)`
 
 // Finish implements [store.Finisher]: one message to its commit.
 func (s *Store) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
@@ -129,7 +129,7 @@ func claimKeys(claims []store.ClaimRef) ([]store.LaneID, []int64, []store.Nonce)
 }
 
 // executionParams are the columns that stint.record takes: executions, then
-// the successors of those that have one, and the limits.
+// the successors of those that have one, the limits, and what successors await.
 func executionParams(done []store.Completion) ([]param, error) {
 	n := len(done)
 	pos, nonce := make([]store.Position, n), make([]store.Nonce, n)
@@ -180,7 +180,11 @@ func executionParams(done []store.Completion) ([]param, error) {
 		int8array(started), int8array(ended), outcomes, finals,
 		textarray(reason.column), textarray(result.column), textarray(failure.column),
 	}, successors(next)...)
-	return append(params, textarray(limits.column)), nil
+	var awaits sparse[string]
+	for i, x := range next {
+		awaits.setText(len(next), i, x.Next.Awaits)
+	}
+	return append(params, textarray(limits.column), textarray(awaits.column)), nil
 }
 
 // age is how long ago an instant of this process was, in microseconds on its

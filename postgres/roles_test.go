@@ -145,6 +145,10 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		f.as(f.login("my_caller"), `select stint.enqueue('k', '{"secret": 1}', idempotency_key => 'c', tags => '{t}', retry => '"fixed:2:1s"')`)
 		f.as(f.login("my_caller"), `select stint.enqueue('k', delay => '1 hour', priority => 5)`)
 		enqueued += 2
+		f.as(f.login("my_caller"), `select stint.signal(stint.enqueue('k', delay => '2 hours'), 'a', '1', 'once')`)
+		later, err := stint.NewClient(producer).Enqueue(t.Context(), stint.NewJob{Kind: "k", Delay: 2 * time.Hour})
+		must(t, errors.Join(err, stint.NewClient(producer).Signal(t.Context(), later, "a", 1)))
+		enqueued += 2
 
 		// The engine works on all of it, and people act through its role.
 		client := stint.NewClient(engine)
@@ -236,10 +240,10 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 			`select stint.record_steps(1, '{1}', '{1}', '{1}', '{1}', '{1}', '{s}', '{0}', '{0}', '{1}')`)
 		const stores = `select stint.store_job(1, 'q', 0::smallint, 'k', '{}', null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, false)`
 		f.refused("caller", append(append(reads, acts...), alters...)...)
-		f.refused("caller", `select from stint.meta`, `select stint.lane('q', 0, 'normal')`, `select stint.take_keys('{a}', '{a}', '{1}')`, stores, `select nextval('stint.positions')`,
+		f.refused("caller", `select from stint.meta`, `select stint.lane('q', 0, 'normal')`, `select from stint.signals`, `select stint.take_keys('{a}', '{a}', '{1}')`, stores, `select nextval('stint.positions')`,
 			`insert into stint.entries (lane, queue, kind, args) values (1, 'q', 'k', '{}')`)
 		f.refused("viewer", append(acts, alters...)...)
-		f.refused("viewer", `select stint.enqueue('k')`, `select stint.take_keys('{a}', '{a}', '{1}')`, stores, `select nextval('stint.positions')`)
+		f.refused("viewer", `select stint.enqueue('k')`, `select stint.signal(1, 'a')`, `select stint.take_keys('{a}', '{a}', '{1}')`, stores, `select nextval('stint.positions')`)
 
 		// What is missing is said with where it is to be had.
 		if _, err := stint.NewClient(viewer).Enqueue(t.Context(), stint.NewJob{Kind: "k"}); err == nil || !strings.Contains(err.Error(), "stint migrate roles") {

@@ -14,7 +14,7 @@ import (
 var _ store.StepKeeper = (*Store)(nil)
 
 const (
-	recordStepsSQL = `select fresh, results from stint.record_steps($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+	recordStepsSQL = `select fresh, results from stint.record_steps($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 	stepsSQL       = `select name, began, ended, result from stint.steps where job = $1 order by ended, name collate "C"`
 )
 
@@ -36,8 +36,11 @@ func (s *Store) RecordSteps(ctx context.Context, engine store.EngineID, steps []
 	}
 	recorded = make([]stint.RecordedStep, len(steps))
 	for i, result := range results {
-		if result != nil {
-			recorded[i] = stint.RecordedStep{Name: steps[i].Name, Result: []byte(*result)}
+		if result == nil {
+			continue
+		}
+		if recorded[i].Name = steps[i].Name; *result != "" {
+			recorded[i].Result = []byte(*result)
 		}
 	}
 	return recorded, nil
@@ -48,14 +51,23 @@ func stepArgs(engine store.EngineID, steps []store.StepRecord) []any {
 	n := len(steps)
 	lane, number, nonce, pos, job := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	name, began, ended, result := make([]string, n), make([]int64, n), make([]int64, n), make([]string, n)
+	var signal sparse[string]
+	var until []time.Time
 	now := time.Now()
 	for i, r := range steps {
 		lane[i], number[i], nonce[i] = int64(r.Claim.Lane), r.Claim.N, int64(r.Claim.Nonce)
 		pos[i], job[i], name[i], result[i] = int64(r.Pos), int64(r.Job), r.Name, string(r.Result)
 		ended[i] = age(now, r.Ended)
 		began[i] = max(age(now, r.Began), ended[i])
+		if r.Signal != "" {
+			signal.setText(n, i, r.Signal)
+			if until == nil {
+				until = make([]time.Time, n)
+			}
+			until[i] = r.Until
+		}
 	}
-	return []any{int64(engine), lane, number, nonce, pos, job, name, began, ended, result}
+	return []any{int64(engine), lane, number, nonce, pos, job, name, began, ended, result, signal.column, until}
 }
 
 // RecordStepTx implements [store.StepKeeper]. The transaction must be read committed, so that the fence

@@ -78,6 +78,8 @@ type Store struct {
 
 	sound atomic.Pointer[time.Time] // when the schema was last found to be as it should be; nil if it was not
 
+	noted atomic.Int64 // up to which note promotions have come since the last one that began at the beginning
+
 	waits store.Waits // calls that wait for jobs to end
 
 	steps []steps.Step // of the schema, oldest first

@@ -14,7 +14,7 @@ import (
 // maxMicroseconds is the longest wait that a Duration can count.
 const maxMicroseconds = int64(math.MaxInt64 / time.Microsecond)
 
-const promoteSQL = `select moved, until, next_in from stint.promote($1, $2)`
+const promoteSQL = `select moved, until, next_in, noted from stint.promote($1, $2, $3)`
 
 // Promote implements [store.Promoter].
 func (s *Store) Promote(ctx context.Context, from time.Time, limit int) (store.Promotion, error) {
@@ -26,15 +26,22 @@ func (s *Store) Promote(ctx context.Context, from time.Time, limit int) (store.P
 		p     store.Promotion
 		until *time.Time
 		next  *int64
+		note  int64
 	)
+	// Behind the notes that were looked at stand those that vacuum has not been to. A scan from the
+	// beginning looks at all, also at what was committed late.
+	if !from.IsZero() {
+		note = s.noted.Load()
+	}
 	// Under a stricter isolation two promoters would fail on each other.
-	scan := func(row pgx.Row) error { return row.Scan(&p.Moved, &until, &next) }
+	scan := func(row pgx.Row) error { return row.Scan(&p.Moved, &until, &next, &note) }
 	_, err := retryExplicit(s, func() (struct{}, error) {
-		return struct{}{}, s.once(ctx, scan, s.sql.promote, bound, limit)
+		return struct{}{}, s.once(ctx, scan, s.sql.promote, bound, limit, note)
 	})
 	if err != nil {
 		return p, fmt.Errorf("promote due jobs: %w", err)
 	}
+	s.noted.Store(note)
 	p.Next = -1
 	if until != nil {
 		p.Until = *until

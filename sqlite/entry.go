@@ -82,6 +82,7 @@ type newWait struct {
 	losses, suspect   int
 	queue, kind       string
 	limits            string
+	awaits            []string // of a blocked one
 }
 
 // entry is the row of the log that the waiting row becomes.
@@ -104,18 +105,21 @@ func (c *conn) takeWait(text string, args ...any) (newWait, error) {
 }
 
 const waitSQL = `
-insert into stint_waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind, undecided, faulty, limits)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+insert into stint_waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind, undecided, faulty, limits, awaits)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 func (w *newWait) args() []any {
-	var due, faulty any = w.due, nil
+	var due, faulty, awaits any = w.due, nil, nil
+	if w.awaits != nil {
+		awaits = arrayOf(w.awaits)
+	}
 	if w.undecided != "" {
 		due = nil
 	}
 	if w.faulty {
 		faulty = 1
 	}
-	return []any{w.job, due, w.body, string(w.why), w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind, orNil(w.undecided), faulty, orNil(w.limits)}
+	return []any{w.job, due, w.body, string(w.why), w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind, orNil(w.undecided), faulty, orNil(w.limits), awaits}
 }
 
 // flag stores a rare truth as 1, and 0 is null.

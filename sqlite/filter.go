@@ -30,6 +30,7 @@ func (s *Store) Find(ctx context.Context, f store.Filter) ([]stint.ID, error) {
 // mayBe finds the jobs that may be in a state.
 var mayBe = map[stint.State]string{
 	stint.Scheduled: `select job from stint_waiting where why = 'scheduled'`,
+	stint.Blocked:   `select job from stint_waiting where why = 'blocked'`,
 	stint.Retrying:  `select job from stint_waiting where why = 'retrying'`,
 	stint.Available: `select ifnull(e.job, e.pos) from (` + frontiersSQL + `) f
 		cross join stint_entries e indexed by stint_entries_lane on e.lane = f.lane and e.pos > f.frontier`,

@@ -118,6 +118,9 @@ func (c *conn) recover(id stint.ID, now, due int64) (stint.RerunResult, error) {
 	if _, err := c.exec(takeStepsSQL, anew, int64(id)); err != nil {
 		return stint.RerunResult{}, err
 	}
+	if _, err := c.exec(takeSignalsSQL, anew, int64(id)); err != nil {
+		return stint.RerunResult{}, err
+	}
 	if w.limits != "" {
 		if err := c.goFirst(anew, id, &w); err != nil {
 			return stint.RerunResult{}, err
@@ -190,6 +193,7 @@ var removeSQL = []string{
 	`delete from stint_executions where pos in (select value from json_each(?1))`,
 	`delete from stint_executions where job in (select value from json_each(?1))`,
 	`delete from stint_steps where job in (select value from json_each(?1))`,
+	`delete from stint_signals where job in (select value from json_each(?1))`,
 	`delete from stint_cancellations where job in (select value from json_each(?1))`,
 	`delete from stint_entries where job in (select value from json_each(?1))`,
 	`delete from stint_entries where pos in (select value from json_each(?1))`,

@@ -1,10 +1,12 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -16,12 +18,16 @@ var _ store.StepKeeper = (*Store)(nil)
 const (
 	// recordStepSQL records a step unless it is recorded already, or the attempt cannot record it.
 	recordStepSQL = `
-	insert into stint_steps (job, name, pos, began, ended, result)
-	select ?1, ?2, ?3, ?4, ?5, ?6
+	insert into stint_steps (job, name, pos, began, ended, result, signal)
+	select ?1, ?2, ?3, ?4, ?5, ?6, ?11` + canRecord + `
+	on conflict do nothing`
+
+	canRecordSQL = `select 1` + canRecord
+
+	canRecord = `
 	where exists (select 1 from stint_claims where lane = ?7 and n = ?8 and nonce = ?9 and engine = ?10)
 	  and exists (select 1 from stint_entries where pos = ?3)
-	  and not exists (select 1 from stint_executions where pos = ?3)
-	on conflict do nothing`
+	  and not exists (select 1 from stint_executions where pos = ?3)`
 
 	stepSQL  = `select result from stint_steps where job = ? and name = ?`
 	stepsSQL = `select name, began, ended, result from stint_steps where job = ? order by ended, name`
@@ -29,17 +35,19 @@ const (
 	// A job that is recovered goes on where the one before it was, unless that had come to its end.
 	takeStepsSQL = `
 	insert into stint_steps (job, name, pos, began, ended, result)
-	select ?1, name, pos, began, ended, result from stint_steps where job = ?2
+	select ?1, name, pos, began, ended, result from stint_steps where job = ?2` + notCompleted
+
+	notCompleted = `
 	  and not exists (select 1 from stint_executions where pos = ?2 and job is null and final and outcome = 1)
 	  and not exists (select 1 from stint_executions where job = ?2 and final and outcome = 1)`
 )
 
-// stepArgs are the parameters of recordStepSQL.
+// stepArgs are the parameters of recordStepSQL; all but the last are those of canRecordSQL.
 func stepArgs(engine store.EngineID, r *store.StepRecord, now time.Time) []any {
 	ended := now.Add(-max(0, now.Sub(r.Ended)))
 	began := now.Add(-max(0, now.Sub(r.Began)))
 	return []any{int64(r.Job), r.Name, int64(r.Pos), min(micro(began), micro(ended)), micro(ended), string(r.Result),
-		int64(r.Claim.Lane), r.Claim.N, int64(r.Claim.Nonce), int64(engine)}
+		int64(r.Claim.Lane), r.Claim.N, int64(r.Claim.Nonce), int64(engine), nil}
 }
 
 // RecordSteps implements [store.StepKeeper].
@@ -53,21 +61,53 @@ func (s *Store) RecordSteps(ctx context.Context, engine store.EngineID, steps []
 		}
 		now := time.Now()
 		recorded = make([]stint.RecordedStep, len(steps))
-		for i := range steps {
-			r := &steps[i]
-			if _, err := c.exec(recordStepSQL, stepArgs(engine, r, now)...); err != nil {
-				return nil, false, err
-			}
-			err := c.query(stepSQL, []any{int64(r.Job), r.Name}, func(q *stmt) error {
-				recorded[i] = stint.RecordedStep{Name: r.Name, Result: q.json(0)}
-				return nil
-			})
-			if err != nil {
+		for _, i := range byName(steps) {
+			if recorded[i], err = c.recordStep(engine, &steps[i], now); err != nil {
 				return nil, false, err
 			}
 		}
 		return recorded, false, nil
 	})
+}
+
+// byName is the order in which steps of one call take signals.
+func byName(steps []store.StepRecord) []int {
+	order := make([]int, len(steps))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(steps[a].Job, steps[b].Job), cmp.Compare(steps[a].Name, steps[b].Name))
+	})
+	return order
+}
+
+// recordStep records a step if it can, and returns what is recorded of it then.
+func (c *conn) recordStep(engine store.EngineID, r *store.StepRecord, now time.Time) (recorded stint.RecordedStep, err error) {
+	args := stepArgs(engine, r, now)
+	come := true
+	if r.Signal != "" {
+		if come, err = c.takeSignal(r, now, args); err != nil {
+			return recorded, err
+		}
+	}
+	if come {
+		if _, err := c.exec(recordStepSQL, args...); err != nil {
+			return recorded, err
+		}
+	}
+	err = c.query(stepSQL, []any{int64(r.Job), r.Name}, func(q *stmt) error {
+		recorded = stint.RecordedStep{Name: r.Name, Result: q.json(0)}
+		return nil
+	})
+	if err == nil && !come && recorded.Name == "" {
+		if can, wrong := c.found(canRecordSQL, args[:len(args)-1]...); can {
+			recorded.Name = r.Name
+		} else {
+			err = wrong
+		}
+	}
+	return recorded, err
 }
 
 // RecordStepTx implements [store.StepKeeper]. What [Store.FinishTx] says of the handler's transaction

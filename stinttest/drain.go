@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -25,7 +26,8 @@ func Limit(runs int) Option { return func(d *drain) { d.limit = runs } }
 // Within performs only what is due within a time from now, as if that time had
 // passed; the test's time is that much later when Drain returns. Without it
 // everything is performed, however far away, but schedules do not fire, because
-// they have no end. In a bubble they fire within the time.
+// they have no end, and the waits for signals (stint.Await) do not end. In a bubble they do
+// within the time.
 func Within(span time.Duration) Option { return func(d *drain) { d.within = new(span) } }
 
 // FailOnError fails the test when a run fails, whether it was the last of its job or not.
@@ -202,6 +204,8 @@ func (w *Worker) why(job *stint.JobInfo, paused []string) Left {
 		left.Why = "the queue " + job.Queue + " is paused"
 	case job.State == stint.Running:
 		left.Why = "somebody else runs it"
+	case job.State == stint.Blocked:
+		left.Why = "it awaits the signal " + strings.Join(job.Awaits, " or ")
 	case job.State == stint.Scheduled || job.State == stint.Retrying:
 		left.Why = "it is not due yet"
 	default:

@@ -528,3 +528,65 @@ func TestStepsAndSleepsTakeNoTime(t *testing.T) {
 		}
 	})
 }
+
+// A job that awaits a signal is left until the test sends it.
+func TestAJobIsLeftUntilItsSignalIsSent(t *testing.T) {
+	everywhere(t, func(t *testing.T, on func(mux *stint.Mux, c ...engine.Config) *stinttest.Worker) {
+		var got []string
+		mux := stint.NewMux()
+		stint.Handle(mux, mail, func(ctx context.Context, job *stint.Job, n note) error {
+			for _, name := range []string{"first", "second"} {
+				v, err := stint.Await[string](ctx, name, 72*time.Hour)
+				if err != nil {
+					return err
+				}
+				if got = append(got, v); name == "first" {
+					if err := stint.Sleep(ctx, "a day", 24*time.Hour); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		w := on(mux)
+		id := enqueue(t, w.Client(), mail, "ada")
+		other := enqueue(t, w.Client(), mail, "bob", stint.Delay(time.Hour))
+		r := w.Drain()
+		if len(r.Runs) != 2 || len(r.Left) != 2 || r.Left[0].Why != "it awaits the signal first" || r.Runs[1].After > 2*time.Hour {
+			t.Errorf("after a drain: %v, left %+v", r, r.Left)
+		}
+		for _, name := range []string{"second", "first"} {
+			if err := w.Client().Signal(t.Context(), id, name, "the "+name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r = w.Drain()
+		if job, err := w.Store().Job(t.Context(), id); err != nil || job.State != stint.Completed || len(r.Runs) != 2 || len(r.Left) != 1 || r.Left[0].Job.ID != other {
+			t.Errorf("after the signals it is %v, %v: %v", job.State, err, r)
+		}
+		if want := []string{"the first", "the first", "the second"}; !slices.Equal(got, want) {
+			t.Errorf("it got %v, want %v", got, want)
+		}
+	})
+}
+
+// In a bubble a wait ends within the time of a drain.
+func TestAWaitEndsWithinTheTimeOfADrainInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mux := stint.NewMux()
+		stint.Handle(mux, mail, func(ctx context.Context, _ *stint.Job, n note) error {
+			if _, err := stint.Await[string](ctx, "first", 72*time.Hour); !errors.Is(err, stint.ErrNoSignal) {
+				return err
+			}
+			return nil
+		})
+		w := verified(t, stinttest.New(t, mux))
+		enqueue(t, w.Client(), mail, "ada")
+		if r := w.Drain(stinttest.Within(71 * time.Hour)); len(r.Runs) != 1 || len(r.Left) != 1 {
+			t.Errorf("before its end: %v", r)
+		}
+		if r := w.Drain(stinttest.Within(2 * time.Hour)); len(r.Runs) != 1 || len(r.Left) != 0 || r.Runs[0].Outcome != stint.OutcomeCompleted {
+			t.Errorf("at its end: %v", r)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package stinttest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -11,7 +12,7 @@ import (
 
 // jumping is the time of a bubble, where a sleep ends at once.
 type jumping struct {
-	store   store.Promoter
+	store   Store
 	planner *store.Planner
 }
 
@@ -33,6 +34,11 @@ func (j *jumping) next(ctx context.Context, by time.Time) (bool, error) {
 		if p.Next >= 0 && (wait < 0 || p.Next < wait) {
 			wait = p.Next
 		}
+		if by.IsZero() && wait > 0 {
+			if only, err := j.blockedOnly(ctx); err != nil || only {
+				return false, err
+			}
+		}
 		if wait < 0 || !by.IsZero() && time.Now().Add(wait).After(by) {
 			if !by.IsZero() {
 				time.Sleep(time.Until(by))
@@ -41,6 +47,12 @@ func (j *jumping) next(ctx context.Context, by time.Time) (bool, error) {
 		}
 		time.Sleep(max(wait, time.Microsecond))
 	}
+}
+
+// blockedOnly reports whether no job waits for its time alone.
+func (j *jumping) blockedOnly(ctx context.Context) (bool, error) {
+	waiting, err := listJobs(ctx, j.store, "that wait", stint.Scheduled, stint.Retrying)
+	return !slices.ContainsFunc(waiting, func(job stint.JobInfo) bool { return job.PendingRetry == "" }), err
 }
 
 // fire makes the jobs of schedules that are due, or says how long until one is,
@@ -98,6 +110,11 @@ func (r *reckoned) now(ctx context.Context) (time.Time, error) {
 }
 
 func (r *reckoned) next(ctx context.Context, by time.Time) (bool, error) {
+	// What is due by the clock is by the computed time, too; and jobs that got their signal.
+	p, err := r.store.Promote(ctx, time.Time{}, 1000)
+	if err != nil || p.Moved > 0 {
+		return p.Moved > 0, err
+	}
 	if err := r.look(ctx); err != nil {
 		return false, err
 	}

@@ -3,6 +3,9 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -68,7 +71,8 @@ type Next struct {
 	Wait     bool
 	Delay    time.Duration // of a wait, from the moment that the attempt ended
 	Func     string        // of a wait without a date: the retry function that is to decide
-	Why      stint.State   // what the job shows while it waits: Scheduled or Retrying
+	Why      stint.State   // what the job shows while it waits: Scheduled, Retrying or Blocked
+	Awaits   string        // of a blocked one, the signals that end its wait: a JSON object, of steps and the signal that each waits for
 	Part     Part          // of the lane, when it does not wait
 	Kind     string
 	Queue    string
@@ -78,4 +82,16 @@ type Next struct {
 	Losses   int
 	Suspect  int
 	Faulty   bool // whether so much has failed that people should look at it
+}
+
+// Signals are the names of those that it awaits, sorted, each once; nil for none.
+func (n *Next) Signals() ([]string, error) {
+	if n.Awaits == "" {
+		return nil, nil
+	}
+	var by map[string]string
+	if err := json.Unmarshal([]byte(n.Awaits), &by); err != nil {
+		return nil, fmt.Errorf("what the job awaits is no JSON object of strings: %w", err)
+	}
+	return slices.Compact(slices.Sorted(maps.Values(by))), nil
 }

@@ -14,7 +14,8 @@ type StepKeeper interface {
 	// RecordSteps records steps of attempts that run, durably, while the engine stands in the roster
 	// ([ErrBuried] otherwise). The first record of a job's step counts: for each step it returns the
 	// one that is there. It returns none (the zero value) if the attempt cannot record it, because the
-	// claim that it comes from is gone, or the attempt has an outcome. So it is safe to repeat.
+	// claim that it comes from is gone, or the attempt has an outcome; and only the name of one that
+	// waits for a signal that is not there yet. So it is safe to repeat.
 	//
 	// An error that matches [stint.ErrUnstorable] says that the database refuses one of the steps;
 	// nothing was recorded, and a smaller batch finds out which.
@@ -45,4 +46,11 @@ type StepRecord struct {
 	Ended time.Time
 
 	Result []byte // JSON
+
+	// Signal is the name of a signal that the step takes, and Until when its wait for it is over by the
+	// store's clock; empty for a step that brings its Result. Recorded is {"signal": N, "value": …} with
+	// the first of the job's signals of that name that no step has taken, or {"timeout": true} if there is
+	// none and the wait is over.
+	Signal string
+	Until  time.Time
 }

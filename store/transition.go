@@ -23,6 +23,7 @@ type Result struct {
 	Limit   string          // that is to be paused as long; empty for none
 	Part    Part            // the lane's part to go back to, for returned
 	Suspect int             // the suspicion that the entry is under from now on, for returned and lost
+	Awaits  json.RawMessage // of snoozed, what has it run earlier: a JSON object of steps and the signals that they wait for; nil for nothing
 	Note    string          // the reason that people read, where the outcome alone does not say it
 	Stack   string          // where a panic happened, if Err does not tell
 }
@@ -84,6 +85,9 @@ func ConcludeWith(funcs *retry.Registry, e *Entry, end Result, now time.Time, ch
 		}
 	case stint.OutcomeSnoozed:
 		next.Wait, next.Why, next.Delay = true, stint.Scheduled, min(max(0, end.Snooze), retry.MaxWait)
+		if end.Awaits != nil {
+			next.Why, next.Awaits = stint.Blocked, string(end.Awaits)
+		}
 	case stint.OutcomeReturned:
 		next.Part, next.Suspect = end.Part, max(e.Suspect, end.Suspect)
 	case stint.OutcomeLost:
@@ -166,6 +170,9 @@ func describe(err error, stack string) *stint.Failure {
 func AsResult(err error, end *Result) bool {
 	if s, ok := failure.As[*failure.Snooze](err); ok {
 		*end = Result{Outcome: stint.OutcomeSnoozed, Snooze: s.Wait, Limit: s.Limit, Note: s.Why, Result: end.Result}
+		if len(s.Awaits) > 0 {
+			end.Awaits, _ = json.Marshal(s.Awaits) // strings can be encoded
+		}
 		return true
 	}
 	if c, ok := failure.As[*failure.Cancel](err); ok {

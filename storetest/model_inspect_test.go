@@ -33,6 +33,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 		if r.wait != nil {
 			i.State, i.Attempt, i.Losses, i.Queue, i.Priority = r.wait.Why, r.wait.Attempt, r.next.Losses, r.next.Queue, r.next.Priority
 			i.Faulty, i.PendingRetry = r.next.Faulty, r.next.Func
+			i.State, i.Awaits = d.blocked(r)
 			if r.next.Func == "" {
 				i.Due = r.due
 			}
@@ -59,6 +60,9 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 				}
 			}
 			continue
+		}
+		if d.is("shows what was awaited") && len(i.Attempts) > 0 {
+			i.Awaits = []string{"a"}
 		}
 		i.State, i.Attempt, i.Losses, i.Faulty = stint.Available, r.entry.Attempt, r.entry.Losses, r.faulty
 		if r.num != int64(job.id) {

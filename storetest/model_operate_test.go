@@ -122,6 +122,7 @@ func (d *database) recover(old *row, now, due time.Time) stint.ID {
 		d.append(nil, job, num, now, next)
 	}
 	d.takeSteps(old.id, job.id)
+	d.passSignals(old.id, job.id)
 	if d.is("recovers in place of the old") {
 		d.erase(old.id)
 	}
@@ -179,6 +180,7 @@ func (d *database) erase(id stint.ID) {
 	delete(d.jobs, id)
 	delete(d.cancelled, id)
 	d.eraseSteps(id)
+	d.eraseSignals(id)
 	if d.is("forgets the keys of what it deletes") {
 		d.rows = slices.DeleteFunc(d.rows, func(r *row) bool { return r.key != "" && r.holder == id })
 	}

@@ -90,7 +90,11 @@ func (d *database) retainJobs(r store.RetainStep) (done store.Retained) {
 			continue
 		}
 		done.Deleted++
+		kept := d.signals(x.Job)
 		d.erase(x.Job)
+		if d.is("keeps signals of the old") {
+			d.rows = append(d.rows, kept...)
+		}
 		if d.is("brings back what was retained") {
 			delete(d.deleted, pos)
 		}

@@ -224,7 +224,22 @@ func (m *model) Promote(ctx context.Context, from time.Time, limit int) (store.P
 	}
 	var p store.Promotion
 	p.Next = -1
+	woken := m.woken(waits)
+	for _, r := range woken {
+		if p.Moved == limit && !m.is("wakes any number") {
+			p.Next = 0
+			return p, nil
+		}
+		m.promote(r)
+		p.Moved++
+		if m.is("takes the time of the woken for a bound") {
+			p.Until = r.due
+		}
+	}
 	for _, r := range waits {
+		if slices.Contains(woken, r) || len(awaited(r)) > 0 && m.is("blocks without an end") {
+			continue
+		}
 		if r.due.Before(from) || m.is("skips what is due at the bound") && r.due.Equal(from) {
 			continue
 		}
@@ -235,18 +250,23 @@ func (m *model) Promote(ctx context.Context, from time.Time, limit int) (store.P
 			}
 			break
 		}
-		r.next.Part = m.readyPart(r.id)
-		if !m.is("leaves promoted jobs waiting") {
-			m.rows = slices.DeleteFunc(m.rows, func(o *row) bool { return o == r })
-		}
-		pos := m.draw()
-		if m.is("promotes with the id as position") && r.wait.Attempt == 1 {
-			pos = int64(r.id)
-		}
-		m.append(nil, m.jobRow(r.id), pos, time.Now(), r.next)
+		m.promote(r)
 		p.Moved++
 		p.Until = r.due
 	}
 	m.ring()
 	return p, nil
+}
+
+// promote moves a job that waits to the log.
+func (d *database) promote(r *row) {
+	r.next.Part = d.readyPart(r.id)
+	if !d.is("leaves promoted jobs waiting") {
+		d.rows = slices.DeleteFunc(d.rows, func(o *row) bool { return o == r })
+	}
+	pos := d.draw()
+	if d.is("promotes with the id as position") && r.wait.Attempt == 1 {
+		pos = int64(r.id)
+	}
+	d.append(nil, d.jobRow(r.id), pos, time.Now(), r.next)
 }

@@ -34,7 +34,16 @@ func (m *model) RecordSteps(ctx context.Context, engine store.EngineID, steps []
 		return nil, store.ErrBuried
 	}
 	recorded := make([]stint.RecordedStep, len(steps))
-	for i, s := range steps {
+	for _, i := range m.stepOrder(steps) {
+		s := steps[i]
+		if s.Signal != "" {
+			r, err := m.takeSignal(engine, s)
+			if err != nil {
+				return nil, err
+			}
+			recorded[i] = r
+			continue
+		}
 		if _, err := m.recordStep(engine, s); err != nil {
 			return nil, err
 		}

@@ -83,7 +83,7 @@ type database struct {
 	steps     map[stepOf]stint.RecordedStep
 }
 
-// row is one of four things: a job, an entry, a wait or a key. It is invisible
+// row is one of five things: a job, an entry, a wait, a key or a signal. It is invisible
 // while its transaction is open.
 type row struct {
 	tx     *modelTx
@@ -96,6 +96,8 @@ type row struct {
 	key    string     // of a key
 	asked  [32]byte   // of a key: the fingerprint of its job
 	holder stint.ID   // of a key
+	signal *stint.SentSignal
+	to     stint.ID // of a signal
 	id     stint.ID
 	from   stint.ID     // of a job: what it recovers
 	origin stint.Origin // of a job: the schedule that made it
@@ -415,6 +417,10 @@ func (x *modelTx) Rollback() error {
 func (x *modelTx) back(n int) {
 	x.db.rows = slices.DeleteFunc(x.db.rows, func(r *row) bool {
 		if r.tx != x || r.wait != nil && x.db.is("keeps waits that were rolled back") || r.key != "" && x.db.is("keeps keys that were rolled back") {
+			return false
+		}
+		if r.signal != nil && x.db.is("sends what was rolled back") {
+			r.tx = nil
 			return false
 		}
 		n--

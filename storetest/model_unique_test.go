@@ -57,6 +57,8 @@ func (d *database) uniqueHolder(in *modelTx, j stint.NewJob) (stint.ID, stint.St
 	switch {
 	case d.is("frees a unique key when its job is claimed"):
 		held = held && state != stint.Running
+	case d.is("frees a unique key while its job is blocked"):
+		held = held && state != stint.Blocked
 	case d.is("holds a unique key when its job has ended"):
 		held = true
 	}

@@ -43,6 +43,8 @@ type Snooze struct {
 	Wait  time.Duration
 	Limit string
 	Why   string // for people; empty for nothing to say
+
+	Awaits map[string]string // by step the signals that have it run earlier; nil for none
 }
 
 func (e *Snooze) Error() string { return "stint: run again in " + e.Wait.String() }

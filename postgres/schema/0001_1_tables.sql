@@ -205,7 +205,7 @@ create table stint.waiting (
   undecided text       check (undecided <> ''), -- the retry function that is to say when it is due, if at all
   faulty   boolean     check (faulty), -- as in entries
   body     bigint      not null, -- the entry that holds the contents
-  why      text        not null check (why in ('scheduled', 'retrying')), -- scheduled or retrying
+  why      text        not null check (why in ('scheduled', 'retrying', 'blocked')), -- scheduled, retrying or blocked
   attempt  integer     not null check (attempt >= 1), -- these are for its next entry
   priority smallint    not null check (priority between -100 and 100), -- as in entries
   losses   smallint    not null default 0, -- as in entries
@@ -213,8 +213,10 @@ create table stint.waiting (
   queue    text        not null, -- as in entries
   kind     text        not null, -- as in entries
   limits   text,                 -- as in entries
+  awaits   jsonb,                -- of a blocked one, the signals that end its wait before it is due: by the steps that take them
   check ((due is null) = (undecided is not null)),
-  check (undecided is null or why = 'retrying')
+  check (undecided is null or why = 'retrying'),
+  check ((why = 'blocked') = (awaits is not null))
 );
 -- Promotion reads what is due, in the order of its due times.
 create index waiting_due on stint.waiting (due, job);
@@ -230,7 +232,38 @@ create table stint.steps (
   began  timestamptz not null, -- when
   ended  timestamptz not null, -- when it was recorded
   result jsonb       not null, -- what it returned
+  signal bigint,              -- the number of the signal that it took; null for none, and in a job that took the step along
   primary key (job, name) -- no step is accepted twice
+);
+-- The last line: no signal is taken twice.
+create unique index steps_signal on stint.steps (signal) where signal is not null;
+
+-- Numbers of signals.
+create sequence stint.signal_numbers as bigint;
+
+-- What was sent to jobs. A row is written once, and goes with its job; the step that
+-- took it names it.
+create table stint.signals (
+  n     bigint      primary key default nextval('stint.signal_numbers'), -- its number
+  job   bigint      not null, -- to which it was sent
+  name  text        not null check (name <> '' and octet_length(name) <= 255), -- what steps wait for
+  sent  timestamptz not null default clock_timestamp(), -- when
+  key   text        check (key <> '' and octet_length(key) <= 255), -- of several of a job with the same one, the first counts; null for none
+  value jsonb       not null -- what was sent
+);
+-- What a step takes next.
+create index signals_job on stint.signals (job, name, n);
+create unique index signals_key on stint.signals (job, key) where key is not null;
+
+-- Numbers of notes.
+create sequence stint.note_numbers as bigint;
+
+-- Jobs to be looked at: whether what they wait for is there. Who blocks a job and who
+-- sends it something do not see each other, so each leaves a note, and a promotion looks
+-- after the commit. Empty nearly always.
+create table stint.notes (
+  n   bigint primary key default nextval('stint.note_numbers'), -- its number
+  job bigint not null -- to be looked at
 );
 
 -- Cancelled jobs that have no final outcome yet. The marker

@@ -513,7 +513,7 @@ create function stint.finish(p_engine bigint,
   x_reason text[], x_result text[], x_error text[],
   s_pos bigint[], s_lane bigint[], s_delay bigint[], s_why text[], s_queue text[], s_priority smallint[],
   s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[],
-  s_undecided text[] default null, s_faulty boolean[] default null, p_again boolean default true, x_limits text[] default null)
+  s_undecided text[] default null, s_faulty boolean[] default null, p_again boolean default true, x_limits text[] default null, s_awaits text[] default null)
 returns integer language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
@@ -532,7 +532,7 @@ begin
   end if;
   return stint.record(p_engine, x_pos, x_job, x_nonce, x_attempt, x_slot, x_started, x_ended, x_outcome, x_final,
     x_reason, x_result, x_error, s_pos, s_lane, s_delay, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect,
-    s_undecided, s_faulty, p_again, x_limits);
+    s_undecided, s_faulty, p_again, x_limits, s_awaits);
 end
 $$;
 
@@ -557,7 +557,7 @@ create function stint.record(p_engine bigint,
   x_reason text[], x_result text[], x_error text[],
   s_pos bigint[], s_lane bigint[], s_delay bigint[], s_why text[], s_queue text[], s_priority smallint[],
   s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[],
-  s_undecided text[] default null, s_faulty boolean[] default null, p_again boolean default true, x_limits text[] default null)
+  s_undecided text[] default null, s_faulty boolean[] default null, p_again boolean default true, x_limits text[] default null, s_awaits text[] default null)
 returns integer language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
@@ -658,14 +658,20 @@ begin
     select coalesce(array_agg(d), '{}') into done from unnest(done) as d where d <> all (lasts);
   end if;
   -- Only what was recorded now has a successor: it is written with it.
-  insert into stint.waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind, undecided, faulty, limits)
+  insert into stint.waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind, undecided, faulty, limits, awaits)
     select coalesce(e.job, e.pos), case when s.undecided is null then clock + s.delay * interval '1 microsecond' end, coalesce(e.body, e.pos),
-           s.why, s.attempt, s.priority, s.losses, s.suspect, s.queue, s.kind, s.undecided, nullif(s.faulty, false), e.limits
-    from unnest(s_pos, s_delay, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect, s_undecided, s_faulty)
-      as s(pos, delay, why, queue, priority, kind, attempt, losses, suspect, undecided, faulty)
+           s.why, s.attempt, s.priority, s.losses, s.suspect, s.queue, s.kind, s.undecided, nullif(s.faulty, false), e.limits, s.awaits::jsonb
+    from unnest(s_pos, s_delay, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect, s_undecided, s_faulty, s_awaits)
+      as s(pos, delay, why, queue, priority, kind, attempt, losses, suspect, undecided, faulty, awaits)
     join stint.entries e on e.pos = s.pos
     where s.why is not null and (whole or s.pos = any (done));
   get diagnostics waits = row_count;
+  -- A signal that came meanwhile did not see the row.
+  if s_awaits is not null then
+    insert into stint.notes (job)
+      select coalesce(e.job, e.pos) from unnest(s_pos, s_awaits) as s(pos, awaits) join stint.entries e on e.pos = s.pos
+      where s.awaits is not null and (whole or s.pos = any (done));
+  end if;
   insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty, limits)
     select s.lane, coalesce(e.job, e.pos), coalesce(e.body, e.pos),
            s.attempt, s.priority, s.losses, s.suspect, s.queue, s.kind, nullif(s.faulty, false), e.limits
@@ -851,32 +857,72 @@ as $$
     null, null, null, null, null, null, null, null, null, null)
 $$;
 
+-- What steps come to that take signals: the first of its name that no step has, or that
+-- none came if the time is over; null while one may come. Other steps have their results. Whether
+-- a signal is taken is decided by the row of the step, which is unique.
+create function stint.signals_for(p_job bigint[], p_name text[], p_result text[], p_signal text[], p_until timestamptz[], p_clock timestamptz,
+  out results text[], out taken bigint[]) language plpgsql stable
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+declare
+  r record;
+  f record;
+begin
+  select array_agg(case when s.signal is null then s.result end order by s.i), array_agg(null::bigint) into results, taken
+    from unnest(p_result, p_signal) with ordinality as s(result, signal, i);
+  for r in
+    select distinct on (s.job, s.name collate "C") s.i, s.job, s.signal, s.until
+    from unnest(p_job, p_name, p_signal, p_until) with ordinality as s(job, name, signal, until, i)
+    where s.signal is not null and not exists (select from stint.steps t where t.job = s.job and t.name = s.name)
+    order by s.job, s.name collate "C", s.i
+  loop
+    select s.n, json_build_object('signal', s.n, 'value', s.value)::text as result into f from stint.signals s
+      where s.job = r.job and s.name = r.signal and not exists (select from stint.steps t where t.signal = s.n) and (s.n = any (taken)) is not true
+      order by s.job, s.name, s.n limit 1;
+    if found then
+      taken[r.i] := f.n; results[r.i] := f.result;
+    else
+      results[r.i] := case when r.until <= p_clock then '{"timeout": true}' end;
+    end if;
+  end loop;
+end
+$$;
+
 -- Record steps of attempts, unless they are recorded already. For each there is what is recorded: nothing
 -- where the attempt cannot record it, since its claim is gone or it has an outcome, also one that was
 -- deleted since.
 create function stint.record_steps(p_engine bigint, p_lane bigint[], p_n bigint[], p_nonce bigint[], p_pos bigint[],
-  p_job bigint[], p_name text[], p_began bigint[], p_ended bigint[], p_result text[], out fresh boolean[], out results text[]) language plpgsql
+  p_job bigint[], p_name text[], p_began bigint[], p_ended bigint[], p_result text[], p_signal text[] default null, p_until timestamptz[] default null,
+  out fresh boolean[], out results text[]) language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 declare
   ok    boolean := stint.fence(p_engine);
   clock timestamptz := clock_timestamp();
+  taken bigint[];  -- the signals
+  may   boolean[]; -- whether the attempt can record it
 begin
-  with added as (
-    insert into stint.steps (job, name, pos, began, ended, result)
-      select s.job, s.name, s.pos, clock - s.began * interval '1 microsecond', clock - s.ended * interval '1 microsecond', s.result::jsonb
-      from unnest(p_lane, p_n, p_nonce, p_pos, p_job, p_name, p_began, p_ended, p_result)
-        as s(lane, n, nonce, pos, job, name, began, ended, result)
-      where (select c.nonce = s.nonce and c.engine = p_engine from stint.claims c where c.lane = s.lane and c.n = s.n)
-        and exists (select from stint.entries e where e.pos = s.pos)
-        and not exists (select from stint.executions x where x.pos = s.pos)
+  if p_signal is not null then
+    select t.results, t.taken into p_result, taken from stint.signals_for(p_job, p_name, p_result, p_signal, p_until, clock) as t;
+  end if;
+  with able as materialized (
+    select s.* from unnest(p_lane, p_n, p_nonce, p_pos, p_job, p_name, p_began, p_ended, p_result, taken)
+      with ordinality as s(lane, n, nonce, pos, job, name, began, ended, result, signal, i)
+    where (select c.nonce = s.nonce and c.engine = p_engine from stint.claims c where c.lane = s.lane and c.n = s.n)
+      and exists (select from stint.entries e where e.pos = s.pos)
+      and not exists (select from stint.executions x where x.pos = s.pos)
+  ), added as (
+    insert into stint.steps (job, name, pos, began, ended, result, signal)
+      select s.job, s.name, s.pos, clock - s.began * interval '1 microsecond', clock - s.ended * interval '1 microsecond', s.result::jsonb, s.signal
+      from able s where s.result is not null
       order by s.job, s.name collate "C" -- as every call does, so that none waits for another crosswise
       on conflict do nothing
       returning job, name)
-  select array_agg(a.job is not null order by s.i) into fresh
-    from unnest(p_job, p_name) with ordinality as s(job, name, i) left join added a on a.job = s.job and a.name = s.name;
-  -- A statement of its own: it sees what the one before waited for.
-  select array_agg(t.result::text order by s.i) into results
+  select array_agg(a.job is not null order by s.i), array_agg(b.i is not null order by s.i) into fresh, may
+    from unnest(p_job, p_name) with ordinality as s(job, name, i) left join added a on a.job = s.job and a.name = s.name left join able b on b.i = s.i;
+  -- A statement of its own: it sees what the one before waited for. What waits for a signal that is not
+  -- there, or that another step got meanwhile, is answered with nothing.
+  select array_agg(coalesce(t.result::text, case when may[s.i] and p_signal[s.i] is not null then '' end) order by s.i) into results
     from unnest(p_job, p_name) with ordinality as s(job, name, i) left join stint.steps t on t.job = s.job and t.name = s.name;
 end
 $$;
@@ -1148,7 +1194,7 @@ begin
       select * into s from stint.unique_holder(h.job);
       held := h.job is distinct from p_again and case when starts[r.i]
         then not s.begun and (s.state = 'scheduled' and (s.due > clock or modes[r.i] <> 'keep') or s.state = 'available' and p_own)
-        when not timed[r.i] then s.state in ('scheduled', 'retrying', 'available', 'running') else h.until > clock_timestamp() end;
+        when not timed[r.i] then s.state in ('scheduled', 'retrying', 'blocked', 'available', 'running') else h.until > clock_timestamp() end;
       if held is true and starts[r.i] and modes[r.i] = 'keep' and s.state = 'scheduled' then
         perform from stint.waiting w where w.job = h.job for key share; -- not promoted before the commit
         if found then
@@ -1279,7 +1325,7 @@ begin
       if k.scope = 'until-ended' and k.mode = 'keep' and p_key is null then -- as take_unique, which is slower
         select i.job, h.state into holder, state
           from (select i.job from stint.idempotency i where i.key = k.key order by (i.xmax = 0) desc limit 1) i, stint.unique_holder(i.job) as h;
-        if state in ('scheduled', 'retrying', 'available', 'running') then
+        if state in ('scheduled', 'retrying', 'blocked', 'available', 'running') then
           job := holder;
           return;
         end if;
@@ -1342,14 +1388,16 @@ $$;
 -- Move due jobs to the log in order of their due times, each with a fresh
 -- position: reusing the id as position ran a job due at 11 before one due at
 -- 10. Rows that another session is moving are passed over.
-create function stint.promote(p_from timestamptz, p_limit integer,
-  out moved integer, out until timestamptz, out next_in bigint)
+-- Notes are looked at first, those after p_note; the answer says how far it came.
+create function stint.promote(p_from timestamptz, p_limit integer, p_note bigint default 0,
+  out moved integer, out until timestamptz, out next_in bigint, out noted bigint)
 language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
   clock  timestamptz := clock_timestamp();
   marked boolean := exists (select from stint.cancellations);
+  more   boolean; -- whether there are more notes
 begin
   -- Jobs that were put to wait, or that ended, in the moment that a person
   -- cancelled them: neither of the two saw what the other was about to commit. And
@@ -1361,6 +1409,11 @@ begin
       where exists (select from stint.executions x where x.pos = c.job and x.job is null and x.final)
          or exists (select from stint.executions x where x.job = c.job and x.final)
          or not exists (select from stint.entries e where e.pos = c.job);
+  end if;
+  noted := p_note;
+  if exists (select from stint.notes t where t.n > p_note) then
+    noted := stint.wake_noted(p_note, p_limit, clock);
+    more := exists (select from stint.notes t where t.n > noted);
   end if;
   with due as materialized (
     select w.job from stint.waiting w
@@ -1381,6 +1434,9 @@ begin
   end if;
   select greatest(0, extract(epoch from w.due - clock_timestamp()) * 1000000)::bigint into next_in
     from stint.waiting w where w.due >= coalesce(until, p_from) order by w.due, w.job limit 1;
+  if more then
+    next_in := 0;
+  end if;
   -- Last, so that no lane is locked for long; and a claim is not waited for.
   if marked then
     perform stint.cancel_ready(array(select r.job from stint.cancelled_ready r limit p_limit), false);

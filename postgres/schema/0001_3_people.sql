@@ -51,7 +51,8 @@ select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses,
        case when j.marked is not null and j.state = 'cancelled' then null when j.again then (select y.result from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.result end as result,
        case when j.marked is not null and j.state = 'cancelled' then null when j.again then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
        j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun,
-       j.faulty and j.state not in ('completed', 'failed', 'cancelled') as faulty, j.undecided, j.recovered, j.schedule, j.nth, j.occurrence,
+       j.faulty and j.state not in ('completed', 'failed', 'cancelled') as faulty, j.undecided,
+       case when j.state = 'blocked' then (select array_agg(distinct a.value order by a.value) from jsonb_each_text(j.awaits) as a) end as awaits, j.recovered, j.schedule, j.nth, j.occurrence,
        coalesce(j.correlation, j.id::text) as correlation, string_to_array(j.limits, chr(10)) as limits
 from (
   select b.pos as id, b.kind::text, b.created, b.tags, b.urn, b.source, b.correlation,
@@ -69,7 +70,7 @@ from (
          case when w.job is null then v.pos end as pos,
          case when w.job is not null or v.outcome is null then k.at end as marked,
          coalesce(w.body, e.body, b.pos) as contents, w.job is not null or e.pos is not null and l.pos is null as again,
-         coalesce(w.faulty, e.faulty, false) as faulty, w.undecided,
+         coalesce(w.faulty, e.faulty, false) as faulty, w.undecided, w.awaits,
          case when e.pos is null then x.started else l.started end as started,
          case when e.pos is null then x.finished else l.finished end as finished,
          case when e.pos is null then x.result else l.result end as result,
@@ -88,7 +89,7 @@ from (
 ) j
 left join stint.entries c on c.pos = j.contents;
 comment on column stint.jobs.id         is 'the job''s id';
-comment on column stint.jobs.state      is 'scheduled, retrying, available, running, completed, failed or cancelled';
+comment on column stint.jobs.state      is 'scheduled, retrying, blocked, available, running, completed, failed or cancelled';
 comment on column stint.jobs.uniqueness is 'which jobs it may not stand beside; null for any';
 comment on column stint.jobs.args       is 'what to do it with; never null';
 comment on column stint.jobs.attempt    is 'the number of the attempt that it is at, from 1';
@@ -105,6 +106,7 @@ comment on column stint.jobs.pos        is 'of its newest entry in the log; null
 comment on column stint.jobs.begun      is 'whether an engine has announced that it runs';
 comment on column stint.jobs.correlation is 'what it shares with the jobs that it comes from and that come from it';
 comment on column stint.jobs.limits     is 'the limits that it waits for, with their keys; null for none';
+comment on column stint.jobs.awaits     is 'of a blocked one, the signals that it waits for: one of them has it run before it is due';
 comment on column stint.jobs.faulty     is 'whether it failed so often that people should look';
 
 -- One row per attempt that ended, as people read it: what engines write of it is in

@@ -53,11 +53,15 @@ begin
   end if;
   insert into stint.job_tags (tag, job) select t, recover.id from unnest(c.tags) as t;
   -- It goes on where the one before it was, unless that had come to its end.
+  if exists (select from stint.executions x where x.pos = p_job and x.job is null and x.final and x.outcome = 1)
+     or exists (select from stint.executions x where x.job = p_job and x.final and x.outcome = 1) then
+    return;
+  end if;
   insert into stint.steps (job, name, pos, began, ended, result)
-    select recover.id, s.name, s.pos, s.began, s.ended, s.result from stint.steps s
-    where s.job = p_job
-      and not exists (select from stint.executions x where x.pos = p_job and x.job is null and x.final and x.outcome = 1)
-      and not exists (select from stint.executions x where x.job = p_job and x.final and x.outcome = 1);
+    select recover.id, s.name, s.pos, s.began, s.ended, s.result from stint.steps s where s.job = p_job;
+  insert into stint.signals (job, name, sent, key, value)
+    select recover.id, s.name, s.sent, s.key, s.value from stint.signals s
+    where s.job = p_job and not exists (select from stint.steps t where t.signal = s.n) order by s.n;
 end
 $$;
 
@@ -173,6 +177,7 @@ begin
   delete from stint.executions x where x.pos = any (gone);
   delete from stint.executions x where x.job = any (gone);
   delete from stint.steps s where s.job = any (gone);
+  delete from stint.signals s where s.job = any (gone);
   delete from stint.cancellations c where c.job = any (gone);
   delete from stint.entries e where e.job = any (gone);
   delete from stint.entries e where e.pos = any (gone);

@@ -166,7 +166,7 @@ create table stint_waiting (
   undecided text check (undecided <> ''), -- the retry function that is to say when it is due, if at all
   faulty   integer check (faulty = 1),
   body     integer not null,
-  why      text not null check (why in ('scheduled', 'retrying')),
+  why      text not null check (why in ('scheduled', 'retrying', 'blocked')),
   attempt  integer not null check (attempt >= 1),
   priority integer not null check (priority between -100 and 100),
   losses   integer not null check (losses >= 0),
@@ -174,8 +174,10 @@ create table stint_waiting (
   queue    text not null check (queue <> ''),
   kind     text not null check (kind <> ''),
   limits   text check (limits <> ''), -- as in entries
+  awaits   text check (json_valid(awaits)), -- of a blocked one, the signals that end its wait before it is due: an array
   check ((due is null) = (undecided is not null)),
-  check (undecided is null or why = 'retrying')
+  check (undecided is null or why = 'retrying'),
+  check ((why = 'blocked') = (awaits is not null))
 ) strict;
 -- Promotion reads what is due, in the order of its due times.
 create index stint_waiting_due on stint_waiting (due);
@@ -191,8 +193,25 @@ create table stint_steps (
   began  integer not null, -- when
   ended  integer not null, -- when it was recorded
   result text    not null check (json_valid(result)), -- what it returned
+  signal integer,          -- the number of the signal that it took; null for none, and in a job that took the step along
   primary key (job, name) -- no step is accepted twice
 ) strict;
+-- The last line: no signal is taken twice.
+create unique index stint_steps_signal on stint_steps (signal) where signal is not null;
+
+-- What was sent to jobs. A row is written once, and goes with its job; the step that
+-- took it names it.
+create table stint_signals (
+  n     integer primary key autoincrement, -- its number
+  job   integer not null, -- to which it was sent
+  name  text    not null check (name <> ''), -- what steps wait for
+  sent  integer not null, -- when
+  key   text    check (key <> ''), -- of several of a job with the same one, the first counts; null for none
+  value text    not null check (json_valid(value)) -- what was sent
+) strict;
+-- What a step takes next.
+create index stint_signals_job on stint_signals (job, name);
+create unique index stint_signals_key on stint_signals (job, key) where key is not null;
 
 -- Cancelled jobs that have no final outcome yet. All that moves a
 -- job looks here, so a program in any language cancels one by
@@ -451,6 +470,7 @@ create view stint_jobs as
          b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses,
          cast(case when k.job is null then l.result end as text) as result, cast(case when k.job is null then l.error end as text) as error,
          w.faulty is not null and k.job is null as faulty, cast(w.undecided as text) as undecided,
+         cast(case when k.job is null then w.awaits end as text) as awaits,
          b.recovered, cast(ifnull(b.correlation, w.job) as text) as correlation, b.start_by, b.uniqueness, b.schedule, b.nth, b.occurrence,
          cast('["' || replace(replace(replace(b.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text) as limits
   from stint_waiting w
@@ -471,7 +491,7 @@ union all
          cast(e.created as integer), cast(ifnull(e.due, e.created) as integer),
          cast(ifnull(k.at, x.started) as integer), cast(ifnull(k.at, x.finished) as integer),
          e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, cast(x.result as text), cast(x.error as text),
-         0, cast(null as text), e.recovered, cast(ifnull(e.correlation, e.pos) as text), e.start_by, e.uniqueness, e.schedule, e.nth, e.occurrence,
+         0, cast(null as text), cast(null as text), e.recovered, cast(ifnull(e.correlation, e.pos) as text), e.start_by, e.uniqueness, e.schedule, e.nth, e.occurrence,
          cast('["' || replace(replace(replace(e.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text)
   from stint_entries e
   left join stint_executions x on x.pos = e.pos
@@ -492,7 +512,7 @@ union all
          cast(ifnull(k.at, l.started) as integer), cast(ifnull(k.at, l.finished) as integer),
          b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses,
          cast(case when k.job is null then l.result end as text), cast(case when k.job is null then l.error end as text),
-         e.faulty is not null and x.pos is null and k.job is null, cast(null as text),
+         e.faulty is not null and x.pos is null and k.job is null, cast(null as text), cast(null as text),
          b.recovered, cast(ifnull(b.correlation, e.job) as text), b.start_by, b.uniqueness, b.schedule, b.nth, b.occurrence,
          cast('["' || replace(replace(replace(e.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text)
   from stint_entries e
