@@ -777,8 +777,8 @@ func (s *site) findsOutNothing(guess string) {
 				}
 			}
 		}
-		if item.Post == nil || !strings.Contains(path, "/jobs/") {
-			continue
+		if item.Post == nil || !strings.Contains(path, "/jobs/") || strings.Contains(path, "/jobs/1/") {
+			continue // it does nothing to jobs, or something to one that it names
 		}
 		tried++
 		if status, text := s.ask("POST", path, map[string]any{"filter": map[string]string{"error": guess}, "dry_run": true}); status != 403 {

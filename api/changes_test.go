@@ -51,6 +51,8 @@ func TestChangesSayWhoDidWhatAndWhatCameOfIt(t *testing.T) {
 		{200, "POST", "/jobs/cancel", `{"ids":[1],"why":"no"}`, "jobs cancel", "1", `"ids":[1]`, "done"},
 		{200, "POST", "/jobs/retry", `{"ids":[1,2]}`, "jobs retry", "", `"ids":[1,2]`, "done"},
 		{200, "POST", "/jobs/delete", `{"filter":{"kind":"fax"}}`, "jobs delete", "", `"filter":{"kind":"fax"}`, "done"},
+		{200, "POST", "/jobs/3/signal", `{"name":"approved","value":"top secret","key":"k"}`, "jobs signal", "3", `{"key":"k","name":"approved"}`, "done"},
+		{409, "POST", "/jobs/1/signal", `{"name":"approved","value":{"a":"top secret"}}`, "jobs signal", "1", `{"name":"approved"}`, "failed"},
 		{404, "POST", "/engines/12345678901234567/drain", "", "engines drain", "12345678901234567", "", "failed"},
 		{404, "POST", "/leases/retention/release", `{}`, "leases release", "retention", "", "failed"},
 	} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,8 +69,14 @@ var worker = store.EngineInfo{
 
 func (fixed) Now(context.Context) (time.Time, error) { return noon, nil }
 
+// blocked is a job that waits for signals.
+var blocked = stint.JobInfo{
+	ID: 44, Kind: "order", State: stint.Blocked, Queue: "default", Args: json.RawMessage(`{}`), Attempt: 1, Correlation: "44", Retry: "none",
+	Created: ago(time.Hour), Due: noon.Add(72 * time.Hour), MaxLosses: 3, Awaits: []string{"approved", "withdrawn"},
+}
+
 func (fixed) Job(_ context.Context, id stint.ID) (*stint.JobInfo, error) {
-	for _, j := range fixedJobs() {
+	for _, j := range append(fixedJobs(), blocked) {
 		if j.ID == id {
 			return &j, nil
 		}
@@ -86,6 +93,27 @@ func (fixed) Steps(_ context.Context, id stint.ID) ([]stint.RecordedStep, error)
 		{Name: "report", Began: ago(59 * time.Second), Ended: ago(59 * time.Second), Result: json.RawMessage(`"` + strings.Repeat("x", view.MostResult) + `"`)},
 		{Name: "nothing", Began: ago(59 * time.Second), Ended: ago(58 * time.Second), Result: json.RawMessage(`null`)},
 	}, nil
+}
+
+func (fixed) Signals(_ context.Context, id stint.ID) ([]stint.SentSignal, error) {
+	if id != 44 {
+		return nil, nil
+	}
+	return []stint.SentSignal{
+		{N: 7, Name: "paid", Sent: ago(time.Hour), Step: "payment", Value: json.RawMessage(`{"cents":9007199254740993,"by":"<ann>"}`)},
+		{N: 9, Name: "scan", Sent: ago(time.Minute), Key: "page 2", Value: json.RawMessage(`"` + strings.Repeat("x", view.MostResult) + `"`)},
+		{N: 12, Name: "seen", Sent: ago(time.Second), Value: json.RawMessage(`null`)},
+	}, nil
+}
+
+func (fixed) Signal(_ context.Context, _ stint.Tx, id stint.ID, _ stint.Signal) error {
+	switch id {
+	case 44:
+		return nil
+	case 42:
+		return fmt.Errorf("job 42: %w", stint.ErrEnded)
+	}
+	return stint.ErrNotFound
 }
 
 func (fixed) Jobs(_ context.Context, f store.Filter) ([]stint.JobInfo, error) {
@@ -218,6 +246,16 @@ func TestAnswersAreAsTheyWere(t *testing.T) {
 		{"steps_for_viewers", guard.Viewer, 200, "GET", "/jobs/42/steps", ""},
 		{"steps_of_a_job_without", guard.Viewer, 200, "GET", "/jobs/41/steps", ""},
 		{"problem_no_such_job_with_steps", guard.Viewer, 404, "GET", "/jobs/77/steps", ""},
+		{"job_that_awaits", guard.Operator, 200, "GET", "/jobs/44", ""},
+		{"signals", guard.Operator, 200, "GET", "/jobs/44/signals", ""},
+		{"signals_for_viewers", guard.Viewer, 200, "GET", "/jobs/44/signals", ""},
+		{"signals_of_a_job_without", guard.Viewer, 200, "GET", "/jobs/41/signals", ""},
+		{"problem_no_such_job_with_signals", guard.Viewer, 404, "GET", "/jobs/77/signals", ""},
+		{"signalled", guard.Operator, 200, "POST", "/jobs/44/signal", `{"name":"approved","value":{"by":"ann"},"key":"k"}`},
+		{"problem_ended", guard.Operator, 409, "POST", "/jobs/42/signal", `{"name":"approved"}`},
+		{"problem_no_such_job_to_signal", guard.Operator, 404, "POST", "/jobs/77/signal", `{"name":"approved"}`},
+		{"problem_no_signal", guard.Operator, 422, "POST", "/jobs/44/signal", `{"name":" approved"}`},
+		{"problem_role_of_a_signal", guard.Viewer, 403, "POST", "/jobs/44/signal", `{"name":"approved"}`},
 		{"jobs", guard.Operator, 200, "GET", "/jobs?limit=2", ""},
 		{"job_ids", guard.Viewer, 200, "GET", "/job-ids?limit=2", ""},
 		{"counts", guard.Viewer, 200, "GET", "/counts", ""},

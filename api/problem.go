@@ -35,6 +35,7 @@ var conditions = []struct {
 	text   string
 }{
 	{stint.ErrNotFound, "no-such-job", http.StatusNotFound, ""},
+	{stint.ErrEnded, "ended", http.StatusConflict, ""},
 	{stint.ErrNoSchedule, "no-such-schedule", http.StatusNotFound, ""},
 	{ops.ErrNoLimit, "no-such-limit", http.StatusNotFound, ""},
 	{ops.ErrFreeLease, "free-lease", http.StatusNotFound, ""},

@@ -51,6 +51,12 @@ func (hanging) Job(ctx context.Context, _ stint.ID) (*stint.JobInfo, error) {
 func (hanging) Steps(ctx context.Context, _ stint.ID) ([]stint.RecordedStep, error) {
 	return hang[[]stint.RecordedStep](ctx)
 }
+func (hanging) Signals(ctx context.Context, _ stint.ID) ([]stint.SentSignal, error) {
+	return hang[[]stint.SentSignal](ctx)
+}
+func (hanging) Signal(ctx context.Context, _ stint.Tx, _ stint.ID, _ stint.Signal) error {
+	return hangs(ctx)
+}
 func (hanging) Jobs(ctx context.Context, _ store.Filter) ([]stint.JobInfo, error) {
 	return hang[[]stint.JobInfo](ctx)
 }
@@ -144,7 +150,7 @@ func (hanging) Revoke(ctx context.Context, _, _, _ string) (store.Revocation, bo
 
 func TestNobodyWaitsForEverForTheDatabase(t *testing.T) {
 	bodies := map[string]string{
-		"jobs-enqueue": `{"jobs":[{"kind":"mail"}],"force":true}`, "jobs-cancel": `{"ids":[1]}`, "jobs-retry": `{"ids":[1]}`, "jobs-delete": `{"filter":{}}`,
+		"jobs-enqueue": `{"jobs":[{"kind":"mail"}],"force":true}`, "jobs-cancel": `{"ids":[1]}`, "jobs-retry": `{"ids":[1]}`, "jobs-delete": `{"filter":{}}`, "jobs-signal": `{"name":"go"}`,
 		"limits-set": `{"rule":"10"}`, "limits-pause": `{"for":"10m"}`, "schedules-add": `{"recurrence":"@daily","job":{"kind":"mail"},"force":true}`,
 	}
 	counting := []string{"queues-list", "jobs-count", "analytics-due", "doctor"}

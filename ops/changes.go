@@ -23,7 +23,7 @@ var ListChanges = declare(&Op[ChangesInput, ChangePage]{
 		Name: "changes list", Method: http.MethodGet, Path: "/changes", Needs: guard.Operator, Summary: "List who changed what, the newest first",
 		Doc: "Every request that changes something is written down before that is done, and afterwards what came of it; `unknown` is a change that is being made, or whose server died. " +
 			"Of jobs that are enqueued those are written down that a person enqueues by a page, and those whose kind is restricted; others are not. " +
-			"Details say what was named and chosen, and never the arguments of jobs. Changes are kept for 90 days.",
+			"Details say what was named and chosen, and never the arguments of jobs or the values of signals. Changes are kept for 90 days.",
 	},
 	do: func(ctx context.Context, l *Local, in *ChangesInput) (ChangePage, error) {
 		limit := cmp.Or(in.Limit, 50)

@@ -46,6 +46,16 @@ func (l *Local) seenSteps(ctx context.Context, steps []view.Step) {
 	}
 }
 
+// seenSignals hides in signals what who asks may not see.
+func (l *Local) seenSignals(ctx context.Context, signals []view.Signal) {
+	if !l.blind(ctx) {
+		return
+	}
+	for i := range signals {
+		signals[i].Value, signals[i].Bytes = nil, 0
+	}
+}
+
 // seenSchedules are schedules as who asks may see them.
 func (l *Local) seenSchedules(ctx context.Context, schedules []store.ScheduleInfo) []store.ScheduleInfo {
 	if !l.blind(ctx) {

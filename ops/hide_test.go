@@ -22,6 +22,10 @@ func TestWhatIsHiddenFromViewersIsThereForOthersWhoShareIt(t *testing.T) {
 	if l.seenSteps(t.Context(), steps); steps[0].Result != nil || steps[1].Bytes != 0 || steps[0].Name != "a" {
 		t.Errorf("a viewer sees %+v", steps)
 	}
+	signals := []view.Signal{{SentSignal: stint.SentSignal{Name: "a", Value: []byte(`1`)}}, {SentSignal: stint.SentSignal{Name: "b"}, Bytes: 20_000}}
+	if l.seenSignals(t.Context(), signals); signals[0].Value != nil || signals[1].Bytes != 0 || signals[0].Name != "a" {
+		t.Errorf("a viewer sees %+v", signals)
+	}
 	l.As.Role = guard.Operator
 	if j := l.seen(t.Context(), shared)[0]; j.Args == nil {
 		t.Errorf("an operator sees %+v", j)

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"reflect"
@@ -166,6 +167,10 @@ func set(v reflect.Value, name string, texts []string) error {
 		}
 		*into = t
 		return nil
+	}
+	if into, ok := v.Addr().Interface().(*json.RawMessage); ok {
+		*into = json.RawMessage(text)
+		return valid.JSON(name, *into, len(text))
 	}
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -122,6 +122,7 @@ var ShowJob = declare(&Op[ShowInput, view.Job]{
 		if err == nil {
 			shown.JobInfo = &l.seen(ctx, []stint.JobInfo{*shown.JobInfo})[0]
 			l.seenSteps(ctx, shown.Steps)
+			l.seenSignals(ctx, shown.Signals)
 		}
 		return shown, err
 	},

@@ -197,6 +197,7 @@ type Store interface {
 	store.Scheduler
 	store.Leaser
 	store.Limiter
+	store.Signaler
 	report.LiveStats
 	report.ErrorAnalyst
 	report.StatsStore

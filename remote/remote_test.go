@@ -162,6 +162,9 @@ func lively(t *testing.T, st anyStore) {
 		_, err = st.RecordSteps(ctx, holder, []store.StepRecord{{Claim: claim.ClaimRef, Pos: entries[0].Pos, Job: entries[0].ID, Name: fmt.Sprintf("%d <b>", i), Began: time.Now(), Ended: time.Now(), Result: []byte(result)}})
 		check(err)
 	}
+	for i, value := range []string{`"<c> & d"`, `12345678901234567890`, `null`, `"` + strings.Repeat("x", view.MostResult) + `"`} {
+		check(st.Signal(ctx, stint.Tx{}, entries[0].ID, stint.Signal{Name: fmt.Sprintf("%d <b>", i), Value: []byte(value), Key: []string{"", "a", "", "b"}[i]}))
+	}
 	_, err = st.Acquire(ctx, "retention", holder, time.Hour)
 	check(err)
 	check(st.DeclareLimits(ctx, map[string]stint.LimitRule{"smtp": {AtOnce: 3}}))
@@ -216,6 +219,7 @@ func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 		store.Pauser
 		store.ScheduleKeeper
 		store.StepReader
+		store.Signaler
 		report.LiveStats
 		Engines(ctx context.Context) ([]store.EngineInfo, error)
 		EngineMetrics(ctx context.Context) ([]report.Metrics, error)
@@ -224,10 +228,17 @@ func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 		Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error)
 	}
 	questions := map[string]call[both]{
-		"Counts":             func(ctx context.Context, s both) (any, error) { return s.Counts(ctx) },
-		"Kinds":              func(ctx context.Context, s both) (any, error) { return s.Kinds(ctx) },
-		"Job of none":        func(ctx context.Context, s both) (any, error) { return s.Job(ctx, 99) },
-		"Steps of none":      func(ctx context.Context, s both) (any, error) { return s.Steps(ctx, 99) },
+		"Counts":          func(ctx context.Context, s both) (any, error) { return s.Counts(ctx) },
+		"Kinds":           func(ctx context.Context, s both) (any, error) { return s.Kinds(ctx) },
+		"Job of none":     func(ctx context.Context, s both) (any, error) { return s.Job(ctx, 99) },
+		"Steps of none":   func(ctx context.Context, s both) (any, error) { return s.Steps(ctx, 99) },
+		"Signals of none": func(ctx context.Context, s both) (any, error) { return s.Signals(ctx, 99) },
+		"Signal to one that ended": func(ctx context.Context, s both) (any, error) {
+			return nil, s.Signal(ctx, stint.Tx{}, 1, stint.Signal{Name: "late", Value: []byte("1")})
+		},
+		"Signal to none": func(ctx context.Context, s both) (any, error) {
+			return nil, s.Signal(ctx, stint.Tx{}, 99, stint.Signal{Name: "to nobody", Value: []byte("1")})
+		},
 		"Paused":             func(ctx context.Context, s both) (any, error) { return s.Paused(ctx) },
 		"Queues":             func(ctx context.Context, s both) (any, error) { return s.Queues(ctx) },
 		"Schedules":          func(ctx context.Context, s both) (any, error) { return s.Schedules(ctx) },
@@ -259,6 +270,7 @@ func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 	for id := range stint.ID(10) {
 		questions["Job "+(id+1).String()] = func(ctx context.Context, s both) (any, error) { return s.Job(ctx, id+1) }
 		questions["Steps of "+(id+1).String()] = func(ctx context.Context, s both) (any, error) { return s.Steps(ctx, id+1) }
+		questions["Signals of "+(id+1).String()] = func(ctx context.Context, s both) (any, error) { return s.Signals(ctx, id+1) }
 	}
 	for name, f := range filters {
 		questions["Jobs "+name] = func(ctx context.Context, s both) (any, error) { return s.Jobs(ctx, f) }
@@ -271,7 +283,7 @@ func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 			if diff := cmp.Diff(asJSON(t, want, err), asJSON(t, got, gotErr)); diff != "" {
 				t.Errorf("over the server it is another (-store +server):\n%s", diff)
 			}
-			for _, known := range []error{stint.ErrNotFound, stint.ErrNoSchedule, stint.ErrInvalid} {
+			for _, known := range []error{stint.ErrNotFound, stint.ErrEnded, stint.ErrNoSchedule, stint.ErrInvalid} {
 				if errors.Is(err, known) != errors.Is(gotErr, known) {
 					t.Errorf("the error is %v, and over the server %v: only one is %v", err, gotErr, known)
 				}
@@ -305,6 +317,12 @@ func showsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 	}
 	if len(got.Steps) != 4 || got.Steps[3].Bytes != view.MostResult+2 {
 		t.Errorf("its steps are %+v", got.Steps)
+	}
+	if len(got.Signals) != 4 || got.Signals[3].Bytes != view.MostResult+2 {
+		t.Errorf("its signals are %+v", got.Signals)
+	}
+	if none, err := ops.ListSignals.Call(ctx, server, ops.JobName{ID: 99}); !errors.Is(err, stint.ErrNotFound) {
+		t.Errorf("the signals of a job that there is not: %v, %v", none, err)
 	}
 	if none, err := ops.ListSteps.Call(ctx, server, ops.JobName{ID: 99}); !errors.Is(err, stint.ErrNotFound) {
 		t.Errorf("the steps of a job that there is not: %v, %v", none, err)

@@ -25,6 +25,7 @@ var _ interface {
 	store.Pauser
 	store.ScheduleKeeper
 	store.StepReader
+	store.Signaler
 	report.LiveStats
 	report.ErrorAnalyst
 	store.Clock
@@ -37,7 +38,7 @@ var _ interface {
 func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
 	switch {
 	case tx.Handle != nil:
-		return nil, valid.Invalid("transaction", "a server takes part in none, and this is a %T", tx.Handle)
+		return nil, inNone(tx)
 	case len(jobs) > ops.MostJobs:
 		return nil, valid.Invalid("jobs", "%d are more than the %d that a server takes at once", len(jobs), ops.MostJobs)
 	case len(jobs) == 0:
@@ -74,6 +75,38 @@ func (s *Store) Steps(ctx context.Context, id stint.ID) ([]stint.RecordedStep, e
 		all = append(all, stint.RecordedStep{Name: x.Name, Began: x.Began, Ended: x.Ended, Result: x.Result})
 	}
 	return all, err
+}
+
+// Signal implements [store.Signaler], in no transaction of the caller's.
+func (s *Store) Signal(ctx context.Context, tx stint.Tx, job stint.ID, signal stint.Signal) error {
+	if err := inNone(tx); err != nil {
+		return err
+	}
+	_, err := ops.SendSignal.Call(ctx, s, ops.SignalInput{
+		JobName: ops.JobName{ID: int64(job)}, Body: ops.NewSignal{Name: signal.Name, Value: signal.Value, Key: signal.Key},
+	})
+	return err
+}
+
+// Signals implements [store.SignalReader]. A server may hide the values from viewers.
+func (s *Store) Signals(ctx context.Context, job stint.ID) ([]stint.SentSignal, error) {
+	signals, err := ops.ListSignals.Call(ctx, s, ops.JobName{ID: int64(job)})
+	if errors.Is(err, stint.ErrNotFound) {
+		return nil, nil
+	}
+	var all []stint.SentSignal
+	for _, x := range signals {
+		all = append(all, x.SentSignal)
+	}
+	return all, err
+}
+
+// inNone refuses a transaction of the caller's.
+func inNone(tx stint.Tx) error {
+	if tx.Handle == nil {
+		return nil
+	}
+	return valid.Invalid("transaction", "a server takes part in none, and this is a %T", tx.Handle)
 }
 
 // How much one request asks for: jobs carry arguments.
