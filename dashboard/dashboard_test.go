@@ -350,6 +350,61 @@ func TestAPageShowsTheStepsOfAJob(t *testing.T) {
 	}
 }
 
+func TestAJobIsSentASignalOnItsPage(t *testing.T) {
+	s := open(t)
+	mux := stint.NewMux()
+	mux.Add(stint.KindInfo{Name: "order"}, func(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
+		return stint.Await[json.RawMessage](ctx, "go <on>", time.Hour)
+	})
+	worker, err := engine.New(s.store, mux, engine.Config{Instance: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := stint.NewClient(s.store).Enqueue(t.Context(), stint.NewJob{Kind: "order", Args: json.RawMessage(`{}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/jobs/" + id.String()
+	shows := func(want bool, patterns ...string) {
+		t.Helper()
+		text := said(s.page(path))
+		for _, pattern := range patterns {
+			if regexp.MustCompile(pattern).MatchString(text) != want {
+				t.Errorf("that the page shows %s is not %v: %s", pattern, want, text)
+			}
+		}
+	}
+	const panel, form = `<h2 id="signals">`, `action="/jobs/\d+/signal"`
+	shows(false, panel)
+	if _, err := worker.RunReady(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	shows(true, panel, `is blocked, awaits the signal &#34;go &lt;on&gt;&#34;, otherwise due <time [^>]*>in \d`, `It awaits the signal &#34;go &lt;on&gt;&#34; until <time`)
+	shows(false, form)
+	if status, _ := s.post(path+"/signal", url.Values{"name": {"go <on>"}}); status != http.StatusForbidden {
+		t.Errorf("a viewer who sends one gets %d", status)
+	}
+	s.knock()
+	shows(true, form, `<input name="name" [^>]* value="go &lt;on&gt;">`, `<option value="go &lt;on&gt;">`)
+	if status, text := s.post(path+"/signal", url.Values{"name": {"go <on>"}, "value": {"{yes}"}}); status != 422 || !strings.Contains(text, "Value: malformed JSON at byte 2") {
+		t.Errorf("what is no JSON is answered with %d %s", status, said(text))
+	}
+	s.says("Signal go &lt;on&gt; is sent to job "+id.String()+".", path+"/signal", url.Values{"name": {"go <on>"}, "value": {` {"big":12345678901234567890} `}, "back": {path}})
+	shows(true, `<td>go &lt;on&gt;</td>.*<span class="muted">not taken yet</span>.*12345678901234567890`)
+	s.stranger()
+	shows(false, "12345678901234567890")
+	s.knock()
+	if _, err := s.store.Promote(t.Context(), time.Time{}, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := worker.RunReady(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	shows(true, `<td>go &lt;on&gt;</td> <td class="time">.*?</td> <td>go &lt;on&gt;</td>`)
+	shows(false, form)
+	s.says("the job has ended", path+"/signal", url.Values{"name": {"again"}})
+}
+
 func TestViewersSeeNoArgumentsWhenThoseAreHidden(t *testing.T) {
 	s := open(t)
 	ids := s.fill()

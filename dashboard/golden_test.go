@@ -53,6 +53,7 @@ func goldenPages(t *testing.T) map[string]struct {
 	}
 	waiting := stint.JobInfo{ID: 43, Kind: "send_invoice", State: stint.Retrying, Queue: "mail", Attempt: 3, Faulty: true, StartBy: noon.Add(time.Hour), Metadata: json.RawMessage(`{"edited_from":42}`), Created: noon.Add(-time.Minute), Due: noon.Add(90 * time.Second), Correlation: "43"}
 	running := stint.JobInfo{ID: 44, Kind: "send_invoice", State: stint.Running, Begun: true, Queue: "mail", Attempt: 1, Created: noon.Add(-time.Minute), Due: noon.Add(-20 * time.Second), Correlation: "44"}
+	blocked := stint.JobInfo{ID: 47, Kind: "order", State: stint.Blocked, Queue: "default", Attempt: 1, Awaits: []string{"approved <b>"}, Created: noon.Add(-time.Minute), Due: noon.Add(72 * time.Hour), Correlation: "47"}
 	ready := stint.JobInfo{ID: 45, Kind: "send_invoice", State: stint.Available, Queue: "mail", Attempt: 1, Created: noon.Add(-time.Minute), Due: noon.Add(-time.Minute), Correlation: "45"}
 	limited := ready
 	limited.ID, limited.Limits = 46, []string{"smtp", "tenant=a<b>"}
@@ -109,7 +110,12 @@ func goldenPages(t *testing.T) map[string]struct {
 			{Name: "report", Began: noon.Add(-48 * time.Minute), Ended: noon.Add(-48 * time.Minute), Bytes: 20_000},
 			{Name: "hidden", Began: noon.Add(-48 * time.Minute), Ended: noon.Add(-48 * time.Minute)},
 		}}, Earlier: 1234, History: []attempt{{failed.Attempts[1], view.Result{}}, {failed.Attempts[0], view.Result{}}}, Related: []stint.JobInfo{waiting}, More: true}},
-		"job-running":   {"/jobs/44", jobPage{Job: view.Job{JobInfo: &running, RunsOn: &view.Runner{Token: 5, Instance: "one", Host: "h1", PID: 11, Beat: noon.Add(-time.Second)}}}},
+		"job-running": {"/jobs/44", jobPage{Job: view.Job{JobInfo: &running, RunsOn: &view.Runner{Token: 5, Instance: "one", Host: "h1", PID: 11, Beat: noon.Add(-time.Second)}}}},
+		"job-blocked": {"/jobs/47", jobPage{Job: view.Job{JobInfo: &blocked, Signals: []view.Signal{
+			{SentSignal: stint.SentSignal{N: 7, Name: "paid <b>", Sent: noon.Add(-time.Hour), Step: "payment", Value: json.RawMessage(`{"by":"<ann>"}`)}},
+			{SentSignal: stint.SentSignal{N: 9, Name: "scan", Sent: noon.Add(-time.Minute)}, Bytes: 20_000},
+			{SentSignal: stint.SentSignal{N: 12, Name: "hidden", Sent: noon.Add(-time.Second)}},
+		}}, SignalsBefore: 1234}},
 		"job-waiting":   {"/jobs/45", jobPage{Job: view.Job{JobInfo: &ready, Ahead: 1234}, Crew: view.Crew{Engines: []store.EngineInfo{worker.EngineInfo}}}},
 		"job-limited":   {"/jobs/46", jobPage{Job: view.Job{JobInfo: &limited}, Crew: view.Crew{Engines: []store.EngineInfo{worker.EngineInfo}, Gates: []store.GateInfo{smtp, tenant}}, InUse: gatesOf([]store.GateInfo{smtp, tenant})}},
 		"limits":        {"/limits", limitsPage{limits}},

@@ -18,12 +18,13 @@ import (
 // jobPage shows a job with all that is known of it.
 type jobPage struct {
 	view.Job
-	Crew    view.Crew       `json:"-"` // heartbeats are no change of the page
-	InUse   []gateRow       // of its limits, while it is available
-	Earlier int             // how many of its steps are not shown
-	History []attempt       // its attempts, the last one first
-	Related []stint.JobInfo // that come from each other, without this one
-	More    bool            // of these there are more
+	Crew          view.Crew       `json:"-"` // heartbeats are no change of the page
+	InUse         []gateRow       // of its limits, while it is available
+	Earlier       int             // how many of its steps are not shown
+	SignalsBefore int             // how many of its signals are not shown
+	History       []attempt       // its attempts, the last one first
+	Related       []stint.JobInfo // that come from each other, without this one
+	More          bool            // of these there are more
 }
 
 func (p jobPage) title() string { return "Job " + p.ID.String() }
@@ -41,12 +42,16 @@ const (
 	relatedJobs   = 20 // of a correlation, on the page of one of its jobs
 	shownAttempts = 30 // in a timeline: the last ones
 	shownSteps    = 50 // the last ones
+	shownSignals  = 50 // the same
 )
 
 // Words say its state with what follows from it.
 func (p jobPage) Words(now time.Time) told {
 	return tell(p.StateInWords(p.Crew, now), *p.JobInfo, now)
 }
+
+// Awaited says which signals it awaits; empty for none.
+func (p jobPage) Awaited() string { return view.AwaitsInWords(*p.JobInfo) }
 
 // job shows a job.
 func (b *Dashboard) job(r *http.Request) (any, error) {
@@ -61,6 +66,8 @@ func (b *Dashboard) job(r *http.Request) (any, error) {
 	p.Crew.Gates, p.Gates = j.Gates, nil
 	p.Earlier = max(0, len(p.Steps)-shownSteps)
 	p.Steps = p.Steps[p.Earlier:]
+	p.SignalsBefore = max(0, len(p.Signals)-shownSignals)
+	p.Signals = p.Signals[p.SignalsBefore:]
 	for i := len(j.Attempts) - 1; i >= 0; i-- {
 		x := j.Attempts[i]
 		p.History = append(p.History, attempt{x, view.ResultOf(j.Kind, x.Result)})

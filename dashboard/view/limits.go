@@ -97,7 +97,7 @@ func again(ctx context.Context, st Store, g *store.GateInfo) error {
 	switch {
 	case errors.Is(err, stint.ErrNotFound):
 		return nil
-	case err == nil && (j.State == stint.Retrying || j.State == stint.Scheduled):
+	case err == nil && (j.State == stint.Retrying || j.State == stint.Scheduled || j.State == stint.Blocked):
 		g.AgainDue = j.Due
 	}
 	return err

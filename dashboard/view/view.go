@@ -17,6 +17,7 @@ type Store interface {
 	store.Roster
 	store.ScheduleKeeper
 	store.StepReader
+	store.SignalReader
 	Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) // see [store.Limiter]
 	Fetch(ctx context.Context, at []store.Position) ([]store.Entry, error)       // see [store.Claimer]
 }

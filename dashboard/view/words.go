@@ -31,6 +31,10 @@ func (c Crew) Situation(j stint.JobInfo, now time.Time) string {
 		return faulty("waits for an engine with the retry function " + words.Visible(j.PendingRetry))
 	case slices.Contains([]stint.State{stint.Scheduled, stint.Retrying}, j.State):
 		return faulty("due " + words.Ago(j.Due, now))
+	case j.State == stint.Blocked && len(j.Awaits) > 0:
+		return faulty(AwaitsInWords(j) + ", otherwise due " + words.Ago(j.Due, now))
+	case j.State == stint.Blocked:
+		return faulty("due " + words.Ago(j.Due, now))
 	case j.State == stint.Available:
 		return faulty(c.WaitsForInWords(j, now))
 	case j.State == stint.Running && !j.Begun:

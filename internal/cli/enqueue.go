@@ -56,7 +56,7 @@ Examples:
 func (a *app) enqueueCommand() *cobra.Command {
 	var flags jobFlags
 	cmd := a.withJSON(a.does(page(enqueueHelp), func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		raw, err := a.jsonArgument(args[1:])
+		raw, err := a.jsonArgument("args", args[1:])
 		if err != nil {
 			return err
 		}
@@ -74,9 +74,9 @@ func (a *app) enqueueCommand() *cobra.Command {
 // message about the size.
 const maxInput = 64 << 20
 
-// jsonArgument is the JSON in the first of the arguments, or on standard input
-// for "-".
-func (a *app) jsonArgument(args []string) (json.RawMessage, error) {
+// jsonArgument is the JSON of a field in the first of the arguments, or on standard
+// input for "-".
+func (a *app) jsonArgument(field string, args []string) (json.RawMessage, error) {
 	if len(args) == 0 {
 		return nil, nil
 	}
@@ -84,12 +84,12 @@ func (a *app) jsonArgument(args []string) (json.RawMessage, error) {
 	if text == "-" {
 		raw, err := io.ReadAll(io.LimitReader(a.in, maxInput))
 		if err != nil {
-			return nil, fmt.Errorf("read the arguments from standard input: %w", err)
+			return nil, fmt.Errorf("read %s from standard input: %w", field, err)
 		}
 		text = string(raw)
 	}
 	if strings.TrimSpace(text) == "" {
-		return nil, withHint(usagef("args: they are empty"), "leave them out for none")
+		return nil, withHint(usagef("%s: nothing is there", field), "leave the argument out for none")
 	}
 	return json.RawMessage(text), nil
 }
@@ -198,7 +198,7 @@ func hintInput(err error) error {
 		return withHint(err, "see the job of the key: stint jobs show %d", conflict.ID)
 	}
 	var invalid *stint.InvalidError
-	if errors.As(err, &invalid) && invalid.Field == "args" && strings.HasPrefix(invalid.Problem, "malformed JSON") {
+	if errors.As(err, &invalid) && (invalid.Field == "args" || invalid.Field == "value") && strings.HasPrefix(invalid.Problem, "malformed JSON") {
 		return withHint(err, `quote the whole value for the shell: '{"name": "value"}'`)
 	}
 	return err
@@ -367,7 +367,7 @@ func (a *app) httpCommand() *cobra.Command {
 			return usagef("--body and --json-body exclude each other")
 		}
 		if data != "" {
-			raw, err := a.jsonArgument([]string{data})
+			raw, err := a.jsonArgument("args", []string{data})
 			if err != nil {
 				return err
 			}

@@ -152,7 +152,7 @@ func (a *app) finds(help string, filter func(f *store.Filter, now time.Time)) *c
 func (a *app) delayedCommand() *cobra.Command {
 	var before timeBound
 	cmd := a.finds("delayed: List the jobs that were due before a time and that no engine has taken", func(f *store.Filter, now time.Time) {
-		f.States = []stint.State{stint.Available, stint.Scheduled, stint.Retrying}
+		f.States = []stint.State{stint.Available, stint.Scheduled, stint.Retrying, stint.Blocked}
 		if f.Due.To = before.at(now); f.Due.To.IsZero() {
 			f.Due.To = now.Add(-time.Minute)
 		}

@@ -22,7 +22,7 @@ import (
 
 func (a *app) jobsCommand() *cobra.Command {
 	return a.group(page("jobs|job: List, show and watch jobs, cancel, retry and delete them"),
-		a.jobsListCommand(), a.jobsShowCommand(), a.jobsStepsCommand(), a.jobsWatchCommand(), a.jobsCancelCommand(),
+		a.jobsListCommand(), a.jobsShowCommand(), a.jobsStepsCommand(), a.jobsSignalsCommand(), a.jobsSignalCommand(), a.jobsWatchCommand(), a.jobsCancelCommand(),
 		a.jobsRetryCommand(), a.jobsDeleteCommand())
 }
 
@@ -73,7 +73,7 @@ Examples:
 // statesHelp explains the states of jobs, where they are listed.
 const statesHelp = `  scheduled   not due yet: it was enqueued with a delay or a time
   retrying    failed, and waits for its next attempt
-  blocked     waits for something other than a time or an engine: no job does so yet
+  blocked     awaits a signal, and runs without it when the time for that is over
   available   due, and waits for an engine
   running     claimed by an engine
   completed, failed, cancelled   ended`
@@ -146,8 +146,8 @@ func (a *app) jobsShowCommand() *cobra.Command {
 	return a.asks(page(`show ID: Show a job with all of its attempts
 
 Show prints everything about a job: what was enqueued, the engine that runs it now or
-the limits that it waits for, what its steps came to, and for each attempt when and where
-it ran, how it ended, its result and its error.
+the limits or signals that it waits for, what its steps came to, the signals that it got,
+and for each attempt when and where it ran, how it ended, its result and its error.
 --json prints one object with a list of executions.
 
 Examples:
@@ -213,9 +213,11 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 	if j.PendingRetry == "" && !j.Due.Equal(j.Created) {
 		d.add("due", j.Due)
 	}
+	d.add("awaits", j.Awaits)
 	d.add("start by", j.StartBy)
 	d.Render()
 	a.showSteps(shown)
+	a.showSignals(shown)
 	for _, x := range j.Attempts {
 		a.showExecution(j.Kind, x)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,6 +116,8 @@ func progress(j *stint.JobInfo) string {
 		return fmt.Sprintf("waits for attempt %d at %s%s", j.Attempt, j.Due.Local().Format("15:04:05.000"), last)
 	case stint.Scheduled:
 		return "is scheduled for " + moment(j.Due)
+	case stint.Blocked:
+		return cmp.Or(view.AwaitsInWords(*j), "is blocked") + " until " + moment(j.Due)
 	case stint.Completed:
 		return fmt.Sprintf("completed with attempt %d", j.Attempt)
 	case stint.Failed, stint.Cancelled:

@@ -163,7 +163,8 @@ func serve() {
 
 // program is Main. With STINT_TEST_DEAF it performs one more kind, deaf, whose
 // handler leaves a file named as the variable says, and if that is "forever"
-// never ends, whatever it is told. With STINT_TEST_STEPS it performs stepwise.
+// never ends, whatever it is told. With STINT_TEST_STEPS it performs stepwise,
+// and with STINT_TEST_SIGNALS awaiting.
 func program() {
 	if how := os.Getenv("STINT_TEST_DEAF"); how != "" {
 		kind := stint.KindInfo{Name: "deaf"}
@@ -182,6 +183,11 @@ func program() {
 			return stepwise
 		}, func(json.RawMessage) error { return nil }, nil})
 	}
+	if os.Getenv("STINT_TEST_SIGNALS") != "" {
+		builtin = append(builtin, builtinKind{stint.KindInfo{Name: "awaiting"}, func(kindOptions) stint.Handler {
+			return awaiting
+		}, func(json.RawMessage) error { return nil }, nil})
+	}
 	os.Exit(Main())
 }
 
@@ -193,6 +199,11 @@ func stepwise(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
 		}
 	}
 	return nil, stint.Sleep(ctx, "trial", time.Hour)
+}
+
+// awaiting returns what is sent to it as the first signal "approved".
+func awaiting(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
+	return stint.AwaitAs[json.RawMessage](ctx, "approval", "approved", 72*time.Hour)
 }
 
 // Each script is a session of somebody who uses the program. Beside testscript's

@@ -106,7 +106,7 @@ func (a *app) schedulesAddCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		raw, err := a.jsonArgument(args[2:])
+		raw, err := a.jsonArgument("args", args[2:])
 		if err != nil {
 			return err
 		}
