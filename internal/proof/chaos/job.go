@@ -42,6 +42,7 @@ type Args struct {
 	Grant  int    `json:"grant,omitempty"`  // attempts that its policy grants, where that is another one; negative: nobody knows
 	Lock   bool   `json:"lock,omitempty"`   // let nobody else run it before this process is gone
 	Steps  int    `json:"steps,omitempty"`  // how many it does, each of which takes Work
+	Awaits int    `json:"awaits,omitempty"` // how many signals it awaits, one after the other
 	Limit  string `json:"limit,omitempty"`  // the limit that it waits for, one of limits, and its key
 }
 
@@ -110,8 +111,14 @@ func (w *Worker) handler(history *check.Writer, g *Ground, engines *sync.Map) st
 		if args.Steps > 0 {
 			do = w.inSteps
 		}
+		if args.Awaits > 0 {
+			do = w.inSignals
+		}
 		if cause = do(ctx, &args); cause != nil {
 			how = check.Cancelled
+			if end := (store.Result{}); store.AsResult(cause, &end) {
+				how = check.Snooze
+			}
 			return nil, cause
 		}
 		switch {
@@ -153,6 +160,22 @@ func (w *Worker) inSteps(ctx context.Context, args *Args) error {
 			return err
 		}
 		if _, err := fmt.Fprintln(seen, stint.JobFrom(ctx).ID, i, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SignalName is that of the signals which inSignals awaits.
+const SignalName = "go on"
+
+// inSignals awaits signals, with the work between them.
+func (w *Worker) inSignals(ctx context.Context, args *Args) error {
+	for i := range args.Awaits {
+		if _, err := stint.AwaitAs[int](ctx, fmt.Sprint(i), SignalName, time.Hour); err != nil {
+			return err
+		}
+		if err := w.busy(ctx, args); err != nil {
 			return err
 		}
 	}

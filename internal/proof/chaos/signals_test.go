@@ -1,0 +1,107 @@
+//go:build unix
+
+package chaos_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pace"
+	"github.com/stint-go/stint/internal/proof/pgtest"
+	"github.com/stint-go/stint/postgres"
+	"github.com/stint-go/stint/retry"
+)
+
+// Signals come from many senders, half of them in transactions that stay open for a while, while engines are
+// killed and sessions ended: each is taken once, and no job waits for one that is there.
+func TestNoSignalIsLost(t *testing.T) {
+	t.Parallel()
+	const signals, senders = 8, 8
+	w := newWorld(t, pgtest.New(t))
+	var keepers []*chaos.Keeper
+	for i := range 4 {
+		keepers = append(keepers, w.Keep(chaos.Worker{Name: fmt.Sprint("worker-", i), DB: w.url, Slots: 10, TimeToLive: pace.Of(2 * time.Second), MaxOutage: pace.Of(10 * time.Second)}))
+	}
+	w.until("they have joined", `select count(*) = 4 from stint.engines`)
+	ids := w.enqueue("awaiting", 0, jobs(t, 100), func(int) chaos.Args {
+		return chaos.Args{Awaits: signals, Work: 2, Grant: -1}
+	}, stint.Retry(retry.Forever(20*time.Millisecond)), stint.MaxLosses(1000))
+
+	store, pool := w.connect(w.url)
+	var sending sync.WaitGroup
+	var sent atomic.Int32
+	dice := w.dice(7)
+	dice.Shuffle(len(ids), func(i, k int) { ids[i], ids[k] = ids[k], ids[i] })
+	for s := range senders {
+		own := rand.New(rand.NewPCG(w.seed, uint64(s)))
+		sending.Go(func() {
+			for round := s; round < signals*len(ids); round += senders {
+				id, key := ids[round%len(ids)], fmt.Sprint(round)
+				for err := errors.New("not yet"); err != nil && t.Context().Err() == nil; {
+					if err = signal(t.Context(), store, pool, id, key, own); errors.Is(err, stint.ErrEnded) {
+						break // it took this one, whose answer was lost
+					}
+				}
+				sent.Add(1)
+				time.Sleep(time.Duration(own.IntN(40)) * time.Millisecond)
+			}
+		})
+	}
+	kills := 0
+	for left := time.Now().Add(pace.Of(3 * time.Minute)); w.number(`select count(*) from stint.jobs where state <> 'completed'`) > 0; kills++ {
+		if time.Now().After(left) {
+			t.Fatalf("%d signals are sent, and %d jobs have not ended; %d are blocked", sent.Load(),
+				w.number(`select count(*) from stint.jobs where state <> 'completed'`), w.number(`select count(*) from stint.jobs where state = 'blocked'`))
+		}
+		keepers[dice.IntN(len(keepers))].Process().Kill()
+		w.endSessions(500 * time.Millisecond)
+	}
+	sending.Wait()
+	for _, k := range keepers {
+		k.Stop()
+	}
+	for _, id := range ids {
+		all, err := store.Signals(t.Context(), id)
+		taken := map[string]bool{}
+		for _, s := range all {
+			taken[s.Step] = true
+		}
+		if err != nil || len(all) != signals || len(taken) != signals || taken[""] {
+			t.Errorf("job %d got %d signals, taken by %v; %v", id, len(all), taken, err)
+		}
+	}
+	waits := w.number(`select count(*) from stint.attempts where outcome = 'snoozed'`)
+	t.Logf("%d kills; %d jobs took %d signals, and waited %d times", kills, len(ids), signals, waits)
+	if kills < 4 || waits < 2*len(ids) {
+		t.Error("too little happened to prove anything")
+	}
+	w.apart()
+}
+
+// signal sends one, now and then in a transaction that commits late. An error may mean that it was sent.
+func signal(ctx context.Context, store *postgres.Store, pool *pgxpool.Pool, id stint.ID, key string, dice *rand.Rand) error {
+	client := stint.NewClient(store)
+	if dice.IntN(2) == 0 {
+		return client.SignalOnce(ctx, id, key, chaos.SignalName, 1)
+	}
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	err = client.With(postgres.Tx(tx)).SignalOnce(ctx, id, key, chaos.SignalName, 1)
+	time.Sleep(time.Duration(dice.IntN(50)) * time.Millisecond)
+	if err != nil {
+		return errors.Join(err, tx.Rollback(ctx))
+	}
+	return tx.Commit(ctx)
+}
