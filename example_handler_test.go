@@ -371,3 +371,47 @@ func ExampleSleep() {
 	// the trial of ada is over
 	// trial completed
 }
+
+// A job waits for a decision of people without a slot.
+func ExampleAwait() {
+	type Decision struct {
+		By string
+		OK bool
+	}
+	ctx := context.Background()
+	db, err := sqlite.Open(ctx, sqlite.Memory)
+	if err != nil {
+		panic(err)
+	}
+	defer db.Close()
+	mux := stint.NewMux()
+	order := stint.NewKind[string]("order")
+	stint.Handle(mux, order, func(ctx context.Context, _ *stint.Job, what string) error {
+		d, err := stint.Await[Decision](ctx, "approved", 72*time.Hour)
+		if errors.Is(err, stint.ErrNoSignal) {
+			return stint.Cancel("nobody approved it")
+		} else if err != nil {
+			return err
+		}
+		fmt.Println(what, "is approved by", d.By)
+		return nil
+	})
+	client := stint.NewClient(db)
+	id, err := order.Enqueue(ctx, client, "a desk")
+	if err != nil {
+		panic(err)
+	}
+	// Whoever decides: before the handler waits, or days after that.
+	if err := client.Signal(ctx, id, "approved", Decision{By: "ada", OK: true}); err != nil {
+		panic(err)
+	}
+	e, err := engine.New(db, mux, engine.Config{})
+	if err != nil {
+		panic(err)
+	}
+	if _, err := e.RunReady(ctx, nil); err != nil {
+		panic(err)
+	}
+	// Output:
+	// a desk is approved by ada
+}
