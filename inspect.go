@@ -30,6 +30,16 @@ type JobInfo struct {
 	// has it run before it is due.
 	Awaits []string `json:"awaits,omitempty" doc:"The signals that it waits for while it is blocked: one of them has it run before it is due"`
 
+	// Flow is the flow that the job belongs to, and Node its name there; 0 and empty for none.
+	Flow ID     `json:"flow,omitempty"`
+	Node string `json:"node,omitempty"`
+
+	// IsFlow is set on a flow: no engine runs it, it ends when its jobs have.
+	IsFlow bool `json:"is_flow,omitempty" doc:"It is a flow: no engine runs it, it ends when its jobs have"`
+
+	// NeedsFirst is, while the job is [Blocked] and needs other jobs, one that has perhaps not ended.
+	NeedsFirst ID `json:"needs_first,omitempty" doc:"Of a blocked job, one that must end first"`
+
 	Tags     []string        `json:"tags,omitempty"`
 	URN      string          `json:"urn,omitempty"`
 	Source   string          `json:"source,omitempty"`

@@ -101,6 +101,9 @@ type NewJob struct {
 	// Limits are the limits that the job waits for: see [Limited] and [LimitedBy]. Each is the name of
 	// a limit, with a key (tenant=acme) or a JSON pointer to it (tenant by /tenant) if it has keys.
 	Limits []string `json:"limits,omitempty" maxItems:"8" doc:"Limits to wait for: smtp, tenant=acme, or tenant by /tenant"`
+
+	// Member says where the job stands in a flow: see [Flow]. Nil for a job in none.
+	Member *Member `json:"-"`
 }
 
 var noArgs = json.RawMessage("{}")
@@ -184,6 +187,8 @@ type Job struct {
 	// Correlation is the same for all jobs that come from each other: what
 	// their producer set, or else the first job's ID. It is never empty.
 	Correlation string
+
+	Flow ID // the flow that it belongs to; 0 for none
 
 	Origin Origin // what made it, if not a producer
 

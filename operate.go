@@ -41,6 +41,7 @@ const (
 	RerunRecovered       RerunStatus = "recovered"        // it had ended, and a new job does it again
 	RerunRecoveredBefore RerunStatus = "recovered before" // a new job did it again before this call
 	RerunAvailable       RerunStatus = "available"        // it was ready already
+	RerunBlocked         RerunStatus = "blocked"          // it waits for other jobs, and stays so
 	RerunRunning         RerunStatus = "running"          // it runs
 	RerunNotUnique       RerunStatus = "not unique"       // it had ended, and another job, which the ID names, holds its unique key
 	RerunNotFound        RerunStatus = "not found"        // there is no such job

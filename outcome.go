@@ -20,9 +20,10 @@ const (
 	OutcomeLost      Outcome = 5 // its engine died while it ran; charged
 	OutcomeCancelled Outcome = 6 // the job was cancelled
 	OutcomeExpired   Outcome = 7 // it did not begin in time: see [NewJob.StartBy]
+	OutcomeSkipped   Outcome = 8 // it was not to run: see [Flow]
 )
 
-var outcomeNames = [...]string{"", "completed", "failed", "snoozed", "returned", "lost", "cancelled", "expired"}
+var outcomeNames = [...]string{"", "completed", "failed", "snoozed", "returned", "lost", "cancelled", "expired", "skipped"}
 
 // String returns the outcome's name.
 func (o Outcome) String() string {
@@ -50,7 +51,7 @@ func (o Outcome) State() State {
 	switch o {
 	case OutcomeCompleted:
 		return Completed
-	case OutcomeCancelled:
+	case OutcomeCancelled, OutcomeSkipped:
 		return Cancelled
 	default:
 		return Failed

@@ -183,6 +183,9 @@ func (s *session) untilFenced() (ctx context.Context, cancel func()) {
 func (s *session) recorded(batch []*task) {
 	s.meters.recorded(batch)
 	s.inflight.recorded(batch)
+	if slices.ContainsFunc(batch, func(t *task) bool { return t.done.Flow }) {
+		s.wakeups[dueTimes].notify() // somebody may wait for one of them
+	}
 	for i, t := range batch {
 		s.permits.recorded(t)
 		if t.drop {

@@ -41,7 +41,9 @@ func (s *session) promote(ctx context.Context) {
 			return pause{}, err
 		}
 		if p.Moved > 0 {
-			from = p.Until
+			if !p.Until.IsZero() {
+				from = p.Until
+			}
 			s.wakeups[work].notify()
 		}
 		next := all

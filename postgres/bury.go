@@ -270,7 +270,7 @@ func (s *Store) fetchIn(ctx context.Context, tx pgx.Tx, at []store.Position) ([]
 }
 
 const recordSQL = `select stint.record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
-  $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, x_limits => $26, s_awaits => $27)`
+  $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, x_limits => $26, s_awaits => $27, x_flow => $28)`
 
 func (s *Store) recordIn(ctx context.Context, tx pgx.Tx, engine store.EngineID, done []store.Completion) error {
 	rows, err := executionParams(done)

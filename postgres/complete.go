@@ -24,9 +24,9 @@ func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine store.EngineID
 		result = new(string(x.Result))
 	}
 	complete := statement{
-		s.sql.in(`select stint.complete($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) > 0`),
+		s.sql.in(`select stint.complete($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) > 0`),
 		[]any{int64(engine), int64(claim.Lane), claim.N, int64(claim.Nonce), int64(x.Pos), int64(x.Job), x.Attempt, x.Slot,
-			age(time.Now(), x.Started), result},
+			age(time.Now(), x.Started), result, x.Flow},
 	}
 	if err := commitIn(ctx, tx, complete, errConcluded); err != nil {
 		return fmt.Errorf("complete job %d: %w", x.Job, err)

@@ -165,6 +165,7 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 		return nil, fmt.Errorf("enqueue %d jobs: %w", len(jobs), err)
 	}
 	large := copyable(tx, jobs)
+	inFlow := jobs[0].Member != nil
 	ring := !tx.Quiet
 	if ring && tx.Handle == nil {
 		ring = s.notifier.begin() && !large // which would ring before it commits
@@ -181,6 +182,11 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 	}
 	a := answer{jobs: jobs, receipts: make([]stint.Receipt, 0, len(jobs))}
 	stmts, columns := s.enqueueStatements(jobs, limits, known, ring)
+	if inFlow {
+		if stmts[0], err = flowStatement(s.sql.in(storeFlowSQL), jobs, limits, known); err != nil {
+			return nil, err
+		}
+	}
 	if columns == uniqueColumns {
 		stmts[0].args = append(stmts[0].args, tx.Handle == nil)
 		if !ring && !tx.Quiet && slices.ContainsFunc(jobs, cancelsOld) {
@@ -190,7 +196,7 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 	switch scan := a.reader(columns); {
 	case tx.Handle != nil:
 		err = runIn(ctx, tx, stmts, scan)
-	case slices.ContainsFunc(jobs, keyed):
+	case inFlow, slices.ContainsFunc(jobs, keyed):
 		err = runCommitted(ctx, s.pool, stmts, scan)
 	default:
 		err = spoken(ctx, s.pool, func(c *pgxpool.Conn) error { return runBatch(ctx, c, stmts, scan) })
@@ -278,6 +284,13 @@ func (s *Store) enqueueStatements(jobs []stint.NewJob, limits []string, known di
 		}
 		return []statement{{s.sql.oneOfPolicy, append(args, known.ids[0], known.bodies[0])}}, 2
 	}
+	if jobs[0].Member != nil {
+		stmts = []statement{{}} // see Enqueue
+		if ring {
+			stmts = append(stmts, statement{s.sql.notify, nil})
+		}
+		return stmts, uniqueColumns
+	}
 	text, args := s.enqueueArgs(jobs, limits, known)
 	if text == s.sql.enqueue {
 		return []statement{{text, append(args, ring)}}, 2
@@ -322,7 +335,7 @@ func limitsOf(jobs []stint.NewJob) (limits []string, err error) {
 
 // plain tells whether a job is its own entry and nothing else.
 func plain(j *stint.NewJob) bool {
-	return j.Delay <= 0 && j.RunAt.IsZero() && j.StartWithin <= 0 && j.StartBy.IsZero() && len(j.Tags) == 0 && j.IdempotencyKey == "" && j.Unique == ""
+	return j.Member == nil && j.Delay <= 0 && j.RunAt.IsZero() && j.StartWithin <= 0 && j.StartBy.IsZero() && len(j.Tags) == 0 && j.IdempotencyKey == "" && j.Unique == ""
 }
 
 // oneArgs returns the parameters of oneSQL. Options that are not set are null.

@@ -65,7 +65,7 @@ func (r *entryReader) compact() {
 // entryColumns are the columns of stint.fetch. Statements that are prepared
 // name them, so that one which a later schema adds does not end them.
 const entryColumns = `pos, job, queue, priority, kind, attempt, losses, suspect, ready, created, due, timeout, policy,
-  retry, args, metadata, tags, urn, source, correlation, max_losses, start_by, recovered, schedule, nth, occurrence, limits, cancelled`
+  retry, args, metadata, tags, urn, source, correlation, max_losses, start_by, recovered, schedule, nth, occurrence, limits, cancelled, flow`
 
 // row reads one of these.
 func (r *entryReader) row(v [][]byte) {
@@ -127,6 +127,7 @@ func (r *entryReader) row(v [][]byte) {
 	}
 	cancelled := next()
 	e.Cancelled = len(cancelled) == 1 && cancelled[0] == 1
+	e.Flow = stint.ID(int64of(next()))
 }
 
 // entries completes what was read with what entries do not say themselves, such as

@@ -18,7 +18,7 @@ import (
 )
 
 const finishSQL = `select stint.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-  $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, x_limits => $29, s_awaits => $30, p_again => $31)`
+  $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, x_limits => $29, s_awaits => $30, x_flow => $31, p_again => $32)`
 
 // Finish implements [store.Finisher]: one message to its commit.
 func (s *Store) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
@@ -129,7 +129,7 @@ func claimKeys(claims []store.ClaimRef) ([]store.LaneID, []int64, []store.Nonce)
 }
 
 // executionParams are the columns that stint.record takes: executions, then
-// the successors of those that have one, the limits, and what successors await.
+// the successors of those that have one, the limits, what successors await, and which are of flows.
 func executionParams(done []store.Completion) ([]param, error) {
 	n := len(done)
 	pos, nonce := make([]store.Position, n), make([]store.Nonce, n)
@@ -138,6 +138,7 @@ func executionParams(done []store.Completion) ([]param, error) {
 	outcome, final := make([]int16, n), make([]bool, n)
 	var reason, result, failure, limits sparse[string]
 	var job []*int64
+	flow := param{oid: pgtype.BoolArrayOID} // null unless a job is one of a flow
 	var next []*store.Completion
 	usual := true // first attempts that completed their jobs
 	now := time.Now()
@@ -167,6 +168,9 @@ func executionParams(done []store.Completion) ([]param, error) {
 			failure.set(n, i, string(text))
 		}
 		limits.setText(n, i, x.Limits)
+		if x.Flow && flow.value == nil {
+			flow = boolarray(eachOf(done, func(x *store.Completion) bool { return x.Flow }))
+		}
 		if x.Next != nil {
 			next = append(next, x)
 		}
@@ -184,7 +188,7 @@ func executionParams(done []store.Completion) ([]param, error) {
 	for i, x := range next {
 		awaits.setText(len(next), i, x.Next.Awaits)
 	}
-	return append(params, textarray(limits.column), textarray(awaits.column)), nil
+	return append(params, textarray(limits.column), textarray(awaits.column), flow), nil
 }
 
 // age is how long ago an instant of this process was, in microseconds on its
@@ -234,7 +238,16 @@ func successors(of []*store.Completion) []param {
 	}
 }
 
-// each is a column of what is said of each of them.
+// eachOf is a column of what is said of each of them.
+func eachOf[V, T any](all []V, say func(x *V) T) []T {
+	column := make([]T, len(all))
+	for i := range all {
+		column[i] = say(&all[i])
+	}
+	return column
+}
+
+// each is the same of those that are pointed at.
 func each[T any](all []*store.Completion, say func(x *store.Completion) T) []T {
 	column := make([]T, len(all))
 	for i, x := range all {

@@ -94,7 +94,7 @@ begin
     execute format('grant execute on function %s to stint_producer, stint_viewer', one.name);
   end loop;
   grant execute on function stint.frontiers to stint_producer, stint_viewer;
-  grant execute on function stint.take_keys, stint.take_unique, stint.store_job to stint_producer;
+  grant execute on function stint.take_keys, stint.take_unique, stint.store_job, stint.store_flow to stint_producer;
   grant execute on function stint.enqueue, stint.signal to stint_producer, stint_caller;
 end
 $$;

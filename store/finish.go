@@ -60,6 +60,8 @@ type Completion struct {
 	Error   *stint.Failure
 	Next    *Next // nil exactly when Final
 
+	Flow bool // whether the job belongs to a flow: then who waits for its end is looked at
+
 	// Limits are those of the entry, if the job comes again or failed: there may be an order that it
 	// holds up (see [GateOrder]).
 	Limits string

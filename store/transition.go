@@ -53,6 +53,7 @@ func ConcludeWith(funcs *retry.Registry, e *Entry, end Result, now time.Time, ch
 		Outcome: end.Outcome,
 		Result:  end.Result,
 		Reason:  end.Note,
+		Flow:    e.Flow != 0,
 	}
 	if end.Err != nil {
 		x.Error = describe(end.Err, end.Stack)

@@ -87,6 +87,7 @@ create table stint.entries (
   nth      bigint,               -- its number among the jobs of that, from 1
   occurrence timestamptz,        -- what it was made of; null for one that was run out of turn
   limits   text,                 -- the limits that it waits for, with their keys, sorted, one on each line; null for none
+  flow     bigint,               -- the flow that the job belongs to; null for none
   primary key (pos)
 );
 
@@ -107,6 +108,9 @@ create index entries_correlation on stint.entries (correlation, pos) where corre
 
 -- What a job was recovered as, if it was.
 create index entries_recovered on stint.entries (recovered, pos) where recovered is not null;
+
+-- The jobs of a flow.
+create index entries_flow on stint.entries (flow, pos) where flow is not null;
 
 -- The last line: no occurrence of a schedule has two jobs. And the way to the jobs
 -- of one, for people.
@@ -174,14 +178,14 @@ create table stint.executions (
   job      bigint,                -- null when pos is the job's id
   attempt  integer     not null check (attempt >= 1), -- as the entry says
   slot     smallint    not null check (slot >= 0), -- 0 when it never began
-  outcome  smallint    not null check (outcome between 1 and 7), -- 1 completed, 2 failed, 3 snoozed, 4 returned, 5 lost, 6 cancelled, 7 expired
+  outcome  smallint    not null check (outcome between 1 and 8), -- 1 completed, 2 failed, 3 snoozed, 4 returned, 5 lost, 6 cancelled, 7 expired, 8 skipped
   final    boolean     not null, -- whether the job ended with it
   reason   text, -- why it ended, for people
   result   jsonb, -- what the handler returned
   error    jsonb, -- class, message and stack
   primary key (pos),  -- the last line: no outcome is accepted twice
   check (case outcome when 1 then final when 3 then not final when 4 then not final
-                      when 6 then final when 7 then final else true end),
+                      when 6 then final when 7 then final when 8 then final else true end),
   check (finished >= started)
 );
 -- The attempts of a job beyond its first entry's.
@@ -201,7 +205,7 @@ create index executions_long on stint.executions (coalesce(job, pos)) where fini
 -- Jobs that wait for a time. The only table with churn.
 create table stint.waiting (
   job      bigint      primary key, -- its id
-  due      timestamptz,          -- null while the next is not
+  due      timestamptz,          -- null while that is not known
   undecided text       check (undecided <> ''), -- the retry function that is to say when it is due, if at all
   faulty   boolean     check (faulty), -- as in entries
   body     bigint      not null, -- the entry that holds the contents
@@ -214,12 +218,17 @@ create table stint.waiting (
   kind     text        not null, -- as in entries
   limits   text,                 -- as in entries
   awaits   jsonb,                -- of a blocked one, the signals that end its wait before it is due: by the steps that take them
-  check ((due is null) = (undecided is not null)),
+  watch    bigint,               -- of one that waits for jobs, the newest of these that has perhaps not ended; null for none
+  verdict  smallint    check (verdict between 0 and 3), -- of one that waits for jobs, what those that ended have decided: see stint.verdict
+  cause    bigint,               -- the job that decided it
+  check ((due is null) = (undecided is not null or verdict is not null)),
   check (undecided is null or why = 'retrying'),
-  check ((why = 'blocked') = (awaits is not null))
+  check ((why = 'blocked') = (awaits is not null or verdict is not null))
 );
 -- Promotion reads what is due, in the order of its due times.
 create index waiting_due on stint.waiting (due, job);
+-- Who waits for a job that ended.
+create index waiting_watch on stint.waiting (watch, job) where watch is not null;
 -- What waits for a retry function, and what people should look at: both rare.
 create index waiting_undecided on stint.waiting (job, undecided) where undecided is not null;
 create index waiting_faulty on stint.waiting (job) where faulty;
@@ -258,12 +267,37 @@ create unique index signals_key on stint.signals (job, key) where key is not nul
 -- Numbers of notes.
 create sequence stint.note_numbers as bigint;
 
--- Jobs to be looked at: whether what they wait for is there. Who blocks a job and who
--- sends it something do not see each other, so each leaves a note, and a promotion looks
--- after the commit. Empty nearly always.
+-- Jobs of which something has changed: they were blocked, got a signal, or ended. Who blocks a
+-- job and who brings what it waits for do not see each other, so each leaves a note, and a
+-- promotion looks after the commit. Empty nearly always.
 create table stint.notes (
-  n   bigint primary key default nextval('stint.note_numbers'), -- its number
-  job bigint not null -- to be looked at
+  n     bigint   primary key default nextval('stint.note_numbers'), -- its number
+  jobs  bigint[] not null, -- their ids
+  after bigint   not null default 0, -- of those who wait for the first of them, the last that was looked at
+  flow  bigint   -- that they were added to; null for none
+);
+-- Whether all that was added to a flow was looked at.
+create index notes_flow on stint.notes (flow) where flow is not null;
+
+-- Flows. Each is a job as well, of this id, which no engine runs: it ends when its jobs have.
+create table stint.flows (
+  flow bigint primary key -- its id
+);
+
+-- Jobs of flows that have a name there.
+create table stint.nodes (
+  flow bigint not null, -- the flow
+  name text   not null check (name <> '' and octet_length(name) <= 255), -- unique there
+  job  bigint not null, -- that has it; of one that was recovered, the newest
+  primary key (flow, name)
+);
+
+-- What must end before a job begins. A row goes with the job that needs.
+create table stint.needs (
+  child  bigint   not null, -- the job that needs
+  parent bigint   not null, -- the job or flow that it needs
+  wants  smallint not null check (wants between 1 and 3), -- 1 that it completes, 2 that it fails, 3 that it ends
+  primary key (child, parent)
 );
 
 -- Cancelled jobs that have no final outcome yet. The marker

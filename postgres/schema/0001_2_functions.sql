@@ -434,7 +434,7 @@ create function stint.fetch(p_at bigint[])
 returns table (pos bigint, job bigint, queue text, priority smallint, kind text, attempt integer, losses smallint,
   suspect smallint, ready timestamptz, created timestamptz, due timestamptz, timeout bigint, policy bigint,
   retry jsonb, args jsonb, metadata jsonb, tags text[], urn text, source text, correlation text, max_losses smallint,
-  start_by timestamptz, recovered bigint, schedule text, nth bigint, occurrence timestamptz, limits text, cancelled boolean)
+  start_by timestamptz, recovered bigint, schedule text, nth bigint, occurrence timestamptz, limits text, cancelled boolean, flow bigint)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_nestloop = off set jit = off
 as $$
@@ -458,7 +458,8 @@ begin
              coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses)::smallint,
              coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
              coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence), e.limits,
-             case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end
+             case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end,
+             coalesce(b.flow, e.flow)
       from (select unnest(p_at) as at) a join stint.entries e on e.pos = a.at and e.pos between low and high -- merged
       left join lateral (select * from stint.entries l where l.pos = e.body offset 0) b on true;
   else
@@ -471,7 +472,8 @@ begin
              coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses)::smallint,
              coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
              coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence), e.limits,
-             case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end
+             case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end,
+             coalesce(b.flow, e.flow)
       from unnest(p_at) as a(at) cross join lateral (select * from stint.entries l where l.pos = a.at offset 0) e -- probed
       left join lateral (select * from stint.entries l where l.pos = e.body offset 0) b on true;
   end if;
@@ -513,7 +515,7 @@ create function stint.finish(p_engine bigint,
   x_reason text[], x_result text[], x_error text[],
   s_pos bigint[], s_lane bigint[], s_delay bigint[], s_why text[], s_queue text[], s_priority smallint[],
   s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[],
-  s_undecided text[] default null, s_faulty boolean[] default null, p_again boolean default true, x_limits text[] default null, s_awaits text[] default null)
+  s_undecided text[] default null, s_faulty boolean[] default null, p_again boolean default true, x_limits text[] default null, s_awaits text[] default null, x_flow boolean[] default null)
 returns integer language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
@@ -532,7 +534,7 @@ begin
   end if;
   return stint.record(p_engine, x_pos, x_job, x_nonce, x_attempt, x_slot, x_started, x_ended, x_outcome, x_final,
     x_reason, x_result, x_error, s_pos, s_lane, s_delay, s_why, s_queue, s_priority, s_kind, s_attempt, s_losses, s_suspect,
-    s_undecided, s_faulty, p_again, x_limits, s_awaits);
+    s_undecided, s_faulty, p_again, x_limits, s_awaits, x_flow);
 end
 $$;
 
@@ -557,7 +559,7 @@ create function stint.record(p_engine bigint,
   x_reason text[], x_result text[], x_error text[],
   s_pos bigint[], s_lane bigint[], s_delay bigint[], s_why text[], s_queue text[], s_priority smallint[],
   s_kind text[], s_attempt integer[], s_losses smallint[], s_suspect smallint[],
-  s_undecided text[] default null, s_faulty boolean[] default null, p_again boolean default true, x_limits text[] default null, s_awaits text[] default null)
+  s_undecided text[] default null, s_faulty boolean[] default null, p_again boolean default true, x_limits text[] default null, s_awaits text[] default null, x_flow boolean[] default null)
 returns integer language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
@@ -650,6 +652,12 @@ begin
         and stint.rule_of(g.gate) like case when coalesce(x.final, true) then '%,halt%' else '%,in-order%' end
       on conflict (gate, job) do update set failed = true where excluded.failed;
   end if;
+  -- Who waits for them is looked at after the commit.
+  if x_flow is not null and written > 0 then
+    perform stint.note(array(
+      select coalesce(x.job, x.pos) from unnest(x_pos, x_job, x_final, x_flow) as x(pos, job, final, flow)
+      where x.flow and x.pos = any (done) and (coalesce(x.final, true) or x.pos = any (lasts))));
+  end if;
   if s_pos is null or written = 0 then
     return written;
   end if;
@@ -668,9 +676,9 @@ begin
   get diagnostics waits = row_count;
   -- A signal that came meanwhile did not see the row.
   if s_awaits is not null then
-    insert into stint.notes (job)
+    perform stint.note(array(
       select coalesce(e.job, e.pos) from unnest(s_pos, s_awaits) as s(pos, awaits) join stint.entries e on e.pos = s.pos
-      where s.awaits is not null and (whole or s.pos = any (done));
+      where s.awaits is not null and (whole or s.pos = any (done))));
   end if;
   insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty, limits)
     select s.lane, coalesce(e.job, e.pos), coalesce(e.body, e.pos),
@@ -726,10 +734,11 @@ declare
   w     stint.waiting;
   at    bigint;
   ended integer := 0;
+  noted bigint[] := '{}';
 begin
   -- A row that is being promoted is waited for: it is gone then, and its job
-  -- in the log, where its claimer sees the marker.
-  for w in delete from stint.waiting d where d.job = any (p_jobs) returning d.* loop
+  -- in the log, where its claimer sees the marker. A flow ends when its jobs have.
+  for w in delete from stint.waiting d where d.job = any (p_jobs) and not exists (select from stint.flows f where f.flow = d.job) returning d.* loop
     if exists (select from stint.entries e where e.pos = w.job and e.lane = -1)
        and not exists (select from stint.executions x where x.job = w.job or x.pos = w.job) then
       at := w.job;
@@ -740,9 +749,11 @@ begin
     insert into stint.executions (pos, nonce, engine, started, finished, job, attempt, slot, outcome, final, reason)
       values (at, 0, 0, stint.when_cancelled(w.job, clock, 0), stint.when_cancelled(w.job, clock, 0), nullif(w.job, at), w.attempt, 0, 6, true,
         stint.why_cancelled(w.job));
+    noted := noted || array(select e.pos from stint.entries e where e.pos = w.job and e.flow is not null);
     delete from stint.cancellations c where c.job = w.job;
     ended := ended + 1;
   end loop;
+  perform stint.note(noted);
   return ended;
 end
 $$;
@@ -777,6 +788,7 @@ declare
   key   bigint;
   clock timestamptz;
   ended integer;
+  noted bigint[];
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'stint works in read committed transactions only' using errcode = 'ST001';
@@ -804,8 +816,12 @@ begin
     insert into stint.executions (pos, nonce, engine, started, finished, job, attempt, slot, outcome, final, reason)
       select r.pos, 0, 0, least(clock, r.at), least(clock, r.at), nullif(r.job, r.pos), r.attempt, 0, 6, true, r.why from ready r
   )
-  delete from stint.cancellations c using ready r where c.job = r.job;
-  get diagnostics ended = row_count;
+  , gone as (
+    delete from stint.cancellations c using ready r where c.job = r.job returning c.job
+  )
+  select count(*), array_agg(g.job) filter (where exists (select from stint.entries e where e.pos = g.job and e.flow is not null))
+    into ended, noted from gone g;
+  perform stint.note(noted);
   return ended;
 end
 $$;
@@ -827,8 +843,9 @@ begin
   -- statement: between two a job could end.
   select array_agg(case
       when not exists (select from stint.entries e where e.pos = u.job and e.job is null) then 'not found'
-      when x.outcome = 6 then 'cancelled'
+      when x.outcome in (6, 8) then 'cancelled'
       when x.outcome is not null then 'too late'
+      when exists (select from stint.flows f where f.flow = u.job) then 'asked'
       when exists (select from stint.waiting w where w.job = u.job)
         or exists (select from stint.cancelled_ready r where r.job = u.job) then null
       else 'asked' end order by u.i)
@@ -847,14 +864,14 @@ $$;
 -- Record the success of one attempt, as the last act of the handler's own
 -- transaction.
 create function stint.complete(p_engine bigint, p_lane bigint, p_n bigint, p_nonce bigint, p_pos bigint, p_job bigint,
-  p_attempt integer, p_slot integer, p_started bigint, p_result text)
+  p_attempt integer, p_slot integer, p_started bigint, p_result text, p_flow boolean default null)
 returns integer language sql
 set search_path = pg_catalog, pg_temp
 as $$
   select stint.finish(p_engine, array[p_lane], array[p_n], array[p_nonce],
     array[p_pos], array[nullif(p_job, p_pos)], array[p_nonce], array[p_attempt], array[p_slot::smallint],
     array[p_started], array[0::bigint], array[1::smallint], array[true], null, array[p_result], null,
-    null, null, null, null, null, null, null, null, null, null)
+    null, null, null, null, null, null, null, null, null, null, x_flow => case when p_flow then array[true] end)
 $$;
 
 -- What steps come to that take signals: the first of its name that no step has, or that
@@ -1085,7 +1102,7 @@ $$;
 create function stint.unique_holder(p_job bigint, out state text, out ended boolean, out begun boolean, out due timestamptz) language sql stable
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
-  select case when x.outcome is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
+  select case when x.outcome is not null then case when x.outcome = 1 then 'completed' when x.outcome in (6, 8) then 'cancelled' else 'failed' end
               when w.job is not null then case when k.job is null then w.why else 'cancelled' end
               when (v.xid, v.pos) <= (f.xid, f.pos)
                and not exists (select from unnest(f.pending_xid, f.pending_pos) p(xid, pos) where p.xid = v.xid and p.pos < v.pos) then 'running'
@@ -1397,23 +1414,24 @@ as $$
 declare
   clock  timestamptz := clock_timestamp();
   marked boolean := exists (select from stint.cancellations);
-  more   boolean; -- whether there are more notes
+  begun  bigint := 0; -- jobs that waited for others
 begin
+  -- First, so that it looks at no note of its own: others may not see yet what that is about.
+  noted := p_note;
+  if exists (select from stint.notes t where t.n > p_note) then
+    select l.noted, l.begun into noted, begun from stint.look_at_notes(p_note, p_limit, clock) as l;
+  end if;
   -- Jobs that were put to wait, or that ended, in the moment that a person
   -- cancelled them: neither of the two saw what the other was about to commit. And
   -- those of which somebody committed a marker and no more.
   if marked then
+    perform stint.cancel_flows(p_limit);
     perform stint.cancel_waiting(array(
       select w.job from stint.waiting w join stint.cancellations c using (job) order by w.job limit p_limit));
     delete from stint.cancellations c
       where exists (select from stint.executions x where x.pos = c.job and x.job is null and x.final)
          or exists (select from stint.executions x where x.job = c.job and x.final)
          or not exists (select from stint.entries e where e.pos = c.job);
-  end if;
-  noted := p_note;
-  if exists (select from stint.notes t where t.n > p_note) then
-    noted := stint.wake_noted(p_note, p_limit, clock);
-    more := exists (select from stint.notes t where t.n > noted);
   end if;
   with due as materialized (
     select w.job from stint.waiting w
@@ -1428,18 +1446,18 @@ begin
     from gone g order by g.due, g.job
     returning due
   )
-  select count(*), max(a.due) into moved, until from added a;
+  select count(*) + begun, max(a.due) into moved, until from added a;
   if moved > 0 then
     perform pg_notify('stint', '');
   end if;
   select greatest(0, extract(epoch from w.due - clock_timestamp()) * 1000000)::bigint into next_in
     from stint.waiting w where w.due >= coalesce(until, p_from) order by w.due, w.job limit 1;
-  if more then
-    next_in := 0;
-  end if;
   -- Last, so that no lane is locked for long; and a claim is not waited for.
   if marked then
     perform stint.cancel_ready(array(select r.job from stint.cancelled_ready r limit p_limit), false);
+  end if;
+  if exists (select from stint.notes t where t.n > noted) then
+    next_in := 0;
   end if;
 end
 $$;

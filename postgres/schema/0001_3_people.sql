@@ -29,7 +29,7 @@ revoke execute on function stint.frontiers from public;
 
 -- The name of an outcome, as people know it.
 create function stint.outcome_name(outcome smallint) returns text language sql immutable strict parallel safe
-as $$ select (array['completed', 'failed', 'snoozed', 'returned', 'lost', 'cancelled', 'expired'])[outcome] $$;
+as $$ select (array['completed', 'failed', 'snoozed', 'returned', 'lost', 'cancelled', 'expired', 'skipped'])[outcome] $$;
 
 -- One row per job, with its derived state. Each job has one entry under its
 -- id (b). It is where it waits (w), or else at its one entry without execution
@@ -52,12 +52,14 @@ select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses,
        case when j.marked is not null and j.state = 'cancelled' then null when j.again then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
        j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun,
        j.faulty and j.state not in ('completed', 'failed', 'cancelled') as faulty, j.undecided,
-       case when j.state = 'blocked' then (select array_agg(distinct a.value order by a.value) from jsonb_each_text(j.awaits) as a) end as awaits, j.recovered, j.schedule, j.nth, j.occurrence,
-       coalesce(j.correlation, j.id::text) as correlation, string_to_array(j.limits, chr(10)) as limits
+       case when j.state = 'blocked' and j.awaits is not null then (select array_agg(distinct a.value order by a.value) from jsonb_each_text(j.awaits) as a) end as awaits, j.recovered, j.schedule, j.nth, j.occurrence,
+       coalesce(j.correlation, j.id::text) as correlation, string_to_array(j.limits, chr(10)) as limits,
+       j.flow, (select n.name from stint.nodes n where n.flow = j.flow and n.job = j.id) as node,
+       exists (select from stint.flows f where f.flow = j.id) as is_flow, case when j.state = 'blocked' then j.watch end as watch
 from (
   select b.pos as id, b.kind::text, b.created, b.tags, b.urn, b.source, b.correlation,
          case when w.job is not null then case when k.job is null then w.why else 'cancelled' end
-              when v.outcome is not null then case v.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
+              when v.outcome is not null then case when v.outcome = 1 then 'completed' when v.outcome in (6, 8) then 'cancelled' else 'failed' end
               when (v.xid, v.pos) <= (f.xid, f.pos)
                and not exists (select from unnest(f.pending_xid, f.pending_pos) p(xid, pos) where p.xid = v.xid and p.pos < v.pos)
               then 'running' when k.job is null then 'available' else 'cancelled' end as state,
@@ -70,7 +72,7 @@ from (
          case when w.job is null then v.pos end as pos,
          case when w.job is not null or v.outcome is null then k.at end as marked,
          coalesce(w.body, e.body, b.pos) as contents, w.job is not null or e.pos is not null and l.pos is null as again,
-         coalesce(w.faulty, e.faulty, false) as faulty, w.undecided, w.awaits,
+         coalesce(w.faulty, e.faulty, false) as faulty, w.undecided, w.awaits, w.watch, b.flow,
          case when e.pos is null then x.started else l.started end as started,
          case when e.pos is null then x.finished else l.finished end as finished,
          case when e.pos is null then x.result else l.result end as result,
@@ -106,6 +108,10 @@ comment on column stint.jobs.pos        is 'of its newest entry in the log; null
 comment on column stint.jobs.begun      is 'whether an engine has announced that it runs';
 comment on column stint.jobs.correlation is 'what it shares with the jobs that it comes from and that come from it';
 comment on column stint.jobs.limits     is 'the limits that it waits for, with their keys; null for none';
+comment on column stint.jobs.flow       is 'the flow that it belongs to; null for none';
+comment on column stint.jobs.node       is 'its name there';
+comment on column stint.jobs.is_flow    is 'whether it is a flow: no engine runs it, it ends when its jobs have';
+comment on column stint.jobs.watch      is 'of a blocked one, a job that must end before it begins, or, if it is a flow, ends';
 comment on column stint.jobs.awaits     is 'of a blocked one, the signals that it waits for: one of them has it run before it is due';
 comment on column stint.jobs.faulty     is 'whether it failed so often that people should look';
 
@@ -133,7 +139,7 @@ where x.job is not null;
 comment on column stint.attempts.job      is 'the job''s id';
 comment on column stint.attempts.attempt  is 'its number, from 1; what was returned has the number of the one that came in its place';
 comment on column stint.attempts.queue    is 'where it was';
-comment on column stint.attempts.outcome  is 'completed, failed, snoozed, returned, lost, cancelled or expired';
+comment on column stint.attempts.outcome  is 'completed, failed, snoozed, returned, lost, cancelled, expired or skipped';
 comment on column stint.attempts.final    is 'whether the job ended with it';
 comment on column stint.attempts.reason   is 'why it ended so, where that is said';
 comment on column stint.attempts.started  is 'when it began; null when it did not, or was lost';

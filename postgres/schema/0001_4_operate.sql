@@ -24,11 +24,15 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmap
 as $$
 declare
   c    stint.entries;
+  flow bigint; -- if that has not ended
   part text := 'normal';
 begin
   select e.* into c from stint.entries e
     where e.pos = coalesce((select l.body from stint.entries l where l.job = p_job order by l.pos desc limit 1), p_job);
   id := nextval('stint.positions');
+  if c.flow is not null then
+    select w.job into flow from stint.waiting w where w.job = c.flow for key share;
+  end if;
   if c.uniqueness is not null then
     select nullif(t.job, recover.id) into holder
       from stint.take_unique(array[c.uniqueness], array[c.kind::text], array[c.args], array[null::text], array[recover.id], false, p_job) as t;
@@ -43,10 +47,13 @@ begin
       part := 'front';
     end if;
   end if;
-  insert into stint.entries (pos, lane, due, policy, retry, timeout, max_losses, priority, queue, kind, args, tags, urn, source, metadata, recovered, correlation, uniqueness, limits)
+  insert into stint.entries (pos, lane, due, policy, retry, timeout, max_losses, priority, queue, kind, args, tags, urn, source, metadata, recovered, correlation, uniqueness, limits, flow)
     values (id, case when p_at is null then stint.lane(c.queue, c.priority, part, '', c.limits) else -1 end, p_at, c.policy, c.retry, c.timeout,
             c.max_losses, c.priority, c.queue, c.kind, c.args, c.tags, c.urn, c.source, c.metadata, p_job,
-            coalesce(c.correlation, p_job::text), c.uniqueness, c.limits);
+            coalesce(c.correlation, p_job::text), c.uniqueness, c.limits, flow);
+  if flow is not null then
+    perform stint.take_place(flow, p_job, recover.id);
+  end if;
   if p_at is not null then
     insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind, limits)
       values (id, p_at, id, 'scheduled', 1, c.priority, c.queue, c.kind, c.limits);
@@ -93,11 +100,14 @@ begin
       -- A row that is being promoted is waited for: it is gone then, and its
       -- job in the log. One that is marked is about to end. What waits for a
       -- retry function has its time now, and is not judged any more.
-      if at is null then
-        delete from stint.waiting d where d.job = this
+      if exists (select from stint.waiting b where b.job = this and b.verdict is not null) then
+        answer := 'blocked';
+        exit;
+      elsif at is null then
+        delete from stint.waiting d where d.job = this and d.verdict is null
           and not exists (select from stint.cancellations c where c.job = this) returning d.* into w;
       else
-        update stint.waiting u set due = at, undecided = null where u.job = this
+        update stint.waiting u set due = at, undecided = null where u.job = this and u.verdict is null
           and not exists (select from stint.cancellations c where c.job = this) returning u.* into w;
       end if;
       if found and at is null then
@@ -178,6 +188,9 @@ begin
   delete from stint.executions x where x.job = any (gone);
   delete from stint.steps s where s.job = any (gone);
   delete from stint.signals s where s.job = any (gone);
+  delete from stint.needs n where n.child = any (gone);
+  delete from stint.nodes n using stint.entries e where e.pos = any (gone) and n.flow = e.flow and n.job = e.pos;
+  delete from stint.flows f where f.flow = any (gone);
   delete from stint.cancellations c where c.job = any (gone);
   delete from stint.entries e where e.job = any (gone);
   delete from stint.entries e where e.pos = any (gone);
@@ -193,8 +206,8 @@ declare
 begin
   perform stint.take_turn();
   select coalesce(array_agg(j order by j), '{}') into gone from unnest(p_jobs) as j
-    where exists (select from stint.executions x where x.pos = j and x.job is null and x.final)
-       or exists (select from stint.executions x where x.job = j and x.final);
+    where not stint.in_open_flow(j) and (exists (select from stint.executions x where x.pos = j and x.job is null and x.final)
+       or exists (select from stint.executions x where x.job = j and x.final));
   perform stint.remove(gone);
   return (
     select array_agg(case when j = any (gone) then 'deleted'

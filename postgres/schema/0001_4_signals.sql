@@ -31,7 +31,7 @@ begin
     select s.n into sent from stint.signals s where s.job = signal.job and s.key = signal.key;
     return sent;
   end if;
-  insert into stint.notes (job) values (signal.job);
+  insert into stint.notes (jobs) values (array[signal.job]);
   if signal.notify then
     perform pg_notify('stint', '');
   end if;
@@ -40,35 +40,3 @@ end
 $$;
 revoke execute on function stint.signal from public;
 comment on function stint.signal is 'Send a signal to a job, which its handler awaits.';
-
--- Make jobs due now that were noted, if a signal that they wait for is there, or was taken by
--- their step in a call whose answer was lost. It begins when those who noted them have committed,
--- and looks in a later statement than the one that reads the notes: of two who did not see each other,
--- the later note finds both. The note of a row that somebody else has in hand stays.
-create function stint.wake_noted(p_note bigint, p_limit integer, p_due timestamptz) returns bigint language plpgsql
-set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
-as $$
-declare
-  notes bigint[];
-  noted bigint[];
-  mine  bigint[];
-begin
-  select array_agg(l.n), array_agg(distinct l.job) into notes, noted
-    from (select t.n, t.job from stint.notes t where t.n > p_note order by t.n limit p_limit for update skip locked) l;
-  if notes is null then
-    return p_note;
-  end if;
-  select coalesce(array_agg(l.job), '{}') into mine
-    from (select w.job from stint.waiting w where w.job = any (noted) and w.awaits is not null order by w.job for update skip locked) l;
-  update stint.waiting w set due = p_due
-    where w.due > p_due and w.job = any (mine) and exists (
-      select from jsonb_each_text(w.awaits) as a(step, name)
-      where exists (select from stint.signals s where s.job = w.job and s.name = a.name and not exists (select from stint.steps t where t.signal = s.n))
-         or exists (select from stint.steps t where t.job = w.job and t.name = a.step));
-  -- Of a job that was deleted before its signal was committed.
-  delete from stint.signals s where s.job = any (noted) and not exists (select from stint.entries e where e.pos = s.job);
-  delete from stint.notes t where t.n = any (notes)
-    and (t.job = any (mine) or not exists (select from stint.waiting w where w.job = t.job and w.awaits is not null));
-  return notes[cardinality(notes)];
-end
-$$;

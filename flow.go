@@ -1,0 +1,332 @@
+package stint
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/stint-go/stint/internal/valid"
+)
+
+// Flow is a graph of jobs that is enqueued as a whole, in one transaction: each job begins when the
+// jobs that it needs have ended as it wants ([Needs], [NeedsFailure], [NeedsEnd]).
+//
+//	f := stint.NewFlow("import")
+//	fetch := Fetch.Add(f, "fetch", FetchArgs{Day: day})
+//	pages := Page.Each(f, urls, stint.Needs(fetch))
+//	Sum.Add(f, "sum", SumArgs{}, stint.Needs(pages...))
+//	id, err := f.Enqueue(ctx, client)
+//
+// A job can only need what was added before it, so a flow has no cycles. A job of which a need
+// can no longer be met is not run: it is cancelled, or, where it waits for a failure that
+// did not come about, skipped. That is decided when all that it needs has ended, so it does not
+// depend on the order; and it goes on through the jobs that need this one.
+//
+// The flow is a job as well, of the kind that is its name, which no engine runs: it has an ID, tags and
+// metadata, may be unique, and is shown, awaited and cancelled like any job. It ends when all of its
+// jobs have ended: completed, or failed if one of them failed or was cancelled; those that
+// were skipped do not count.
+//
+// A Flow is built by one goroutine. Mistakes are kept, and returned by [Flow.Enqueue].
+type Flow struct {
+	*flowBatch
+	place int // of the flow in the batch; -1 for one that exists
+}
+
+// flowBatch is what a flow and those within it are enqueued as.
+type flowBatch struct {
+	into  ID // the flow that exists; 0 for a new one
+	jobs  []NewJob
+	names map[nodeName]bool
+	ids   []ID // when it was enqueued
+	err   error
+}
+
+type nodeName struct {
+	flow int // its place
+	name string
+}
+
+// Member is what a job says of the flow that it belongs to. [Flow] makes it.
+type Member struct {
+	Root  bool // the job is a flow
+	Into  ID   // the flow that it is added to; 0 for a new one
+	Place int  // of its flow in the batch, if that is new; -1 for none
+	Name  string
+	Needs []Need
+}
+
+// Need is a job or flow that another job needs.
+type Need struct {
+	Job   ID  // 0 for one of the batch
+	Place int // its place there
+	Wants Want
+
+	batch *flowBatch
+}
+
+// Want is what a job wants of one that it needs. The numbers are stored and never change their meaning.
+type Want int8
+
+// What a job can want of another.
+const (
+	WantsSuccess Want = 1 // that it completes
+	WantsFailure Want = 2 // that it fails or is cancelled
+	WantsEnd     Want = 3 // that it ends
+)
+
+// Node is what jobs can need: a job of a flow that is being built, or a flow.
+type Node struct {
+	batch *flowBatch
+	place int
+	id    ID // of one that exists
+}
+
+// ID returns the node's id once its flow was enqueued, and 0 before.
+func (n *Node) ID() ID {
+	if n.batch != nil && n.place < len(n.batch.ids) {
+		return n.batch.ids[n.place]
+	}
+	return n.id
+}
+
+// Existing is a job of a flow, or a flow, that was enqueued before.
+func Existing(id ID) *Node { return &Node{id: id} }
+
+// Needs has a job begin when all of these have completed. If one of them does not, the job is
+// cancelled, or skipped if that one was.
+func Needs(nodes ...*Node) Option { return needs(WantsSuccess, nodes) }
+
+// NeedsFailure has a job begin when all of these have failed or were cancelled, and skips it if one of them did not.
+func NeedsFailure(nodes ...*Node) Option { return needs(WantsFailure, nodes) }
+
+// NeedsEnd has a job begin when all of these have ended, however they did, unless one of them was skipped:
+// then the job is.
+func NeedsEnd(nodes ...*Node) Option { return needs(WantsEnd, nodes) }
+
+func needs(wants Want, nodes []*Node) Option {
+	return func(j *NewJob) {
+		if j.Member == nil {
+			j.Member = &Member{}
+		}
+		for _, n := range nodes {
+			j.Member.Needs = append(j.Member.Needs, Need{Job: n.ID(), Place: n.place, Wants: wants, batch: n.batch})
+		}
+	}
+}
+
+// NewFlow begins a flow. The name is the kind that it is shown as. Of the options those make sense
+// that tell flows apart: [Tag], [URN], [Source], [Description], [Metadata], [Correlation], [IdempotencyKey] and
+// those of uniqueness; others are refused. If another flow holds its key, nothing of this one is stored.
+func NewFlow(name string, opts ...Option) *Flow {
+	f := &Flow{flowBatch: &flowBatch{names: map[nodeName]bool{}}, place: -1}
+	return f.begin("", name, opts)
+}
+
+// Flow adds a flow within the flow, under a name that is unique there; empty for none. Others need all of its jobs
+// by needing its [Flow.Node]. Its options are those of [NewFlow], without keys.
+func (f *Flow) Flow(name, kind string, opts ...Option) *Flow { return f.begin(name, kind, opts) }
+
+// Node is the flow as what jobs outside of it can need.
+func (f *Flow) Node() *Node { return &Node{batch: f.flowBatch, place: f.place, id: f.into} }
+
+// FlowFrom returns the flow of the running handler's job, so that jobs can be added to it while it
+// is open. A name that the flow has already is left as it is, so an attempt that comes again adds nothing twice if
+// what it adds has names. Outside of a handler, or if its job is in no flow, the error of [Flow.Enqueue]
+// is [ErrNoAttempt].
+func FlowFrom(ctx context.Context) *Flow {
+	f := &Flow{flowBatch: &flowBatch{names: map[nodeName]bool{}}, place: -1}
+	if job := JobFrom(ctx); job != nil && job.Flow != 0 {
+		f.into = job.Flow
+	} else {
+		f.err = fmt.Errorf("stint: the running job is in no flow: %w", ErrNoAttempt)
+	}
+	return f
+}
+
+func (f *Flow) begin(name, kind string, opts []Option) *Flow {
+	root := NewJob{Kind: kind}
+	for _, opt := range opts {
+		opt(&root)
+	}
+	said := NewJob{Kind: kind, Tags: root.Tags, URN: root.URN, Source: root.Source, Description: root.Description, Metadata: root.Metadata,
+		Correlation: root.Correlation, IdempotencyKey: root.IdempotencyKey, Unique: root.Unique}
+	if field := root.differs(said); field != "" || root.Member != nil {
+		f.fail(valid.Invalid(cmp.Or(field, "needs"), "the flow %s is not run, and has none: its jobs have", kind))
+	}
+	root.Member = &Member{Root: true}
+	n := f.add(name, root)
+	return &Flow{f.flowBatch, n.place}
+}
+
+// Add adds a job of the kind to a flow, under a name that is unique there; empty for none. The options
+// are those of the job, with what it needs among them. Keys and uniqueness are those of flows.
+func (k Kind[A]) Add(f *Flow, name string, args A, opts ...Option) *Node {
+	job, err := k.New(args, opts...)
+	f.fail(err)
+	if job.Member == nil {
+		job.Member = &Member{}
+	}
+	return f.add(name, job)
+}
+
+// Each adds a job of the kind for each of the arguments, without names.
+func (k Kind[A]) Each(f *Flow, args []A, opts ...Option) []*Node {
+	nodes := make([]*Node, len(args))
+	for i, a := range args {
+		nodes[i] = k.Add(f, "", a, opts...)
+	}
+	return nodes
+}
+
+// add adds a job, whose Member is set.
+func (f *Flow) add(name string, job NewJob) *Node {
+	m := job.Member
+	m.Name, m.Place, m.Into = name, f.place, f.into
+	if name != "" {
+		f.fail(valid.Name("name", name))
+		if f.names[nodeName{f.place, name}] {
+			f.fail(valid.Invalid("name", "%q is there twice in the flow", name))
+		}
+		f.names[nodeName{f.place, name}] = true
+	}
+	for _, need := range m.Needs {
+		if need.Job == 0 && need.batch != f.flowBatch {
+			f.fail(valid.Invalid("needs", "the job %s needs one of a flow that was not enqueued", job.Kind))
+		}
+	}
+	if len(f.jobs) > 0 || f.into != 0 {
+		if job.IdempotencyKey != "" || job.Unique != "" {
+			f.fail(valid.Invalid("unique", "%s is in a flow: only the flow as a whole has keys", job.Kind))
+		}
+		if f.into == 0 {
+			job.Correlation = cmp.Or(job.Correlation, f.jobs[0].Correlation)
+		}
+	}
+	f.jobs = append(f.jobs, job)
+	return &Node{batch: f.flowBatch, place: len(f.jobs) - 1}
+}
+
+func (b *flowBatch) fail(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+// Enqueue stores the flow, or adds to the one that exists, with all of its jobs or none, and returns its ID: see [Client.Enqueue].
+func (f *Flow) Enqueue(ctx context.Context, c *Client) (ID, error) {
+	r, err := f.EnqueueReceipt(ctx, c)
+	return r.ID, err
+}
+
+// EnqueueReceipt is [Flow.Enqueue] and also reports whether the flow is a duplicate.
+func (f *Flow) EnqueueReceipt(ctx context.Context, c *Client) (Receipt, error) {
+	switch {
+	case f.err != nil:
+		return Receipt{}, f.err
+	case f.ids != nil:
+		return Receipt{}, errors.New("stint: the flow was enqueued before")
+	case len(f.jobs) == 0:
+		return Receipt{ID: f.into}, nil
+	}
+	receipts, err := c.EnqueueReceipts(ctx, f.jobs)
+	if err != nil {
+		return Receipt{}, err
+	}
+	f.ids = make([]ID, len(receipts))
+	for i, r := range receipts {
+		f.ids[i] = r.ID
+	}
+	if f.into != 0 {
+		return Receipt{ID: f.into}, nil
+	}
+	return receipts[0], nil
+}
+
+// NeededJob is a job that another one needs, as it is now.
+type NeededJob struct {
+	ID      ID      `json:"id"`
+	Kind    string  `json:"kind"`
+	Name    string  `json:"name,omitempty"` // in its flow
+	Wants   Want    `json:"wants"`
+	Outcome Outcome `json:"outcome,omitempty"` // of its end; 0 before
+	Result  []byte  `json:"-"`
+}
+
+// neededPage is how many are read at once.
+const neededPage = 500
+
+// Needed yields the results of the jobs of the kind that the running handler's job needs, in the order in
+// which they were added; [ErrNoResult] for one that did not complete. It reads a few hundred at once.
+func (k ResultKind[A, R]) Needed(ctx context.Context) iter.Seq2[R, error] {
+	return func(yield func(R, error) bool) {
+		var none R
+		job, store := JobFrom(ctx), flowReader(ctx)
+		if job == nil || store == nil {
+			yield(none, fmt.Errorf("stint: no job of a flow runs: %w", ErrNoAttempt))
+			return
+		}
+		for after := ID(0); ; {
+			page, err := store.Needed(ctx, job.ID, after, neededPage)
+			if err != nil {
+				yield(none, err)
+				return
+			}
+			for _, n := range page {
+				if after = n.ID; n.Kind != k.decl.Name {
+					continue
+				}
+				r, err := k.decode(n)
+				if !yield(r, err) {
+					return
+				}
+			}
+			if len(page) < neededPage {
+				return
+			}
+		}
+	}
+}
+
+func (k ResultKind[A, R]) decode(n NeededJob) (R, error) {
+	return k.Result(&JobInfo{Attempts: []Attempt{{Outcome: n.Outcome, Result: n.Result}}})
+}
+
+// FromFlow returns the result of the job with this name in the flow of the running handler's job. It
+// should be one that has ended, since this one needs it: otherwise the error is [ErrNoResult].
+func (k ResultKind[A, R]) FromFlow(ctx context.Context, name string) (R, error) {
+	var none R
+	job, store := JobFrom(ctx), flowReader(ctx)
+	if job == nil || store == nil || job.Flow == 0 {
+		return none, fmt.Errorf("stint: no job of a flow runs: %w", ErrNoAttempt)
+	}
+	id, err := store.Node(ctx, job.Flow, name)
+	if err != nil {
+		return none, err
+	}
+	info, err := runFrom(ctx).Reader.Job(ctx, id)
+	if err != nil {
+		return none, err
+	}
+	if info.Kind != k.decl.Name {
+		return none, valid.Invalid("name", "%q is a job of the kind %s, not %s", name, info.Kind, k.decl.Name)
+	}
+	return k.Result(info)
+}
+
+type flowStore interface {
+	Node(ctx context.Context, flow ID, name string) (ID, error)
+	Needed(ctx context.Context, job, after ID, limit int) ([]NeededJob, error)
+}
+
+// flowReader is the store of the running handler's job, or nil.
+func flowReader(ctx context.Context) flowStore {
+	a := runFrom(ctx)
+	if a == nil {
+		return nil
+	}
+	store, _ := a.Reader.(flowStore)
+	return store
+}
