@@ -78,7 +78,7 @@ type Store struct {
 
 	sound atomic.Pointer[time.Time] // when the schema was last found to be as it should be; nil if it was not
 
-	noted atomic.Int64 // up to which note promotions have come since the last one that began at the beginning
+	noted notesSeen
 
 	waits store.Waits // calls that wait for jobs to end
 

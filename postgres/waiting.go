@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,7 +32,7 @@ func (s *Store) Promote(ctx context.Context, from time.Time, limit int) (store.P
 	// Behind the notes that were looked at stand those that vacuum has not been to. A scan from the
 	// beginning looks at all, also at what was committed late.
 	if !from.IsZero() {
-		note = s.noted.Load()
+		note = s.noted.bound(time.Now())
 	}
 	// Under a stricter isolation two promoters would fail on each other.
 	scan := func(row pgx.Row) error { return row.Scan(&p.Moved, &until, &next, &note) }
@@ -41,7 +42,7 @@ func (s *Store) Promote(ctx context.Context, from time.Time, limit int) (store.P
 	if err != nil {
 		return p, fmt.Errorf("promote due jobs: %w", err)
 	}
-	s.noted.Store(note)
+	s.noted.saw(note)
 	p.Next = -1
 	if until != nil {
 		p.Until = *until
@@ -50,4 +51,33 @@ func (s *Store) Promote(ctx context.Context, from time.Time, limit int) (store.P
 		p.Next = time.Duration(min(*next, maxMicroseconds)) * time.Microsecond
 	}
 	return p, nil
+}
+
+// notesSeen is how far notes were looked at. Numbers are drawn before their transactions commit, so
+// what is looked at begins where that was a moment ago.
+type notesSeen struct {
+	mu          sync.Mutex
+	last, since int64 // the last note that was looked at, and the one when since began
+	from        int64
+	began       time.Time
+}
+
+// notesLag is how long a transaction that leaves a note usually takes at most.
+const notesLag = time.Second
+
+// bound is the note after which to look.
+func (s *notesSeen) bound(now time.Time) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.began) > notesLag {
+		s.from, s.since, s.began = s.since, s.last, now
+	}
+	return s.from
+}
+
+// saw says that notes up to this one were looked at.
+func (s *notesSeen) saw(n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = max(s.last, n)
 }
