@@ -105,6 +105,9 @@ func (a *Run) await(ctx context.Context, name, signal string, d time.Duration) (
 		return nil, fmt.Errorf("stint: Await needs the run of an engine, which has the signals: %w", errors.ErrUnsupported)
 	}
 	return a.step(ctx, true, Tx{}, name, func(s *steps) (json.RawMessage, error) {
+		if err := s.awaiting(name); err != nil {
+			return nil, err // the next run takes it, which its signal wakes
+		}
 		ends := name + " until"
 		defer s.failed(ends) // it belongs to this one, which may be called again
 		until, err := step(ctx, true, Tx{}, ends, func(context.Context) (time.Time, error) {
@@ -140,7 +143,7 @@ var ErrEnded = errors.New("stint: the job has ended")
 
 // Signal sends a signal to a job, whose handler takes it by [Await]: before it runs, while it waits or between
 // two attempts. The value is encoded as JSON and has at most 1 MiB. Signals of one name are taken in the order
-// in which they were sent.
+// of their numbers, which they get when they are sent; one that is committed late can be taken late.
 //
 // In a transaction of the caller's ([Client.With]) it is sent if and when that commits. The error is
 // [ErrNotFound] if there is no such job, [ErrEnded] if it comes too late, and matches

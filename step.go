@@ -293,6 +293,16 @@ func (s *steps) suspend(err *suspended) error {
 	return s.suspended
 }
 
+// awaiting returns the error that has ended the run, if that is what the step of this name has it wait for.
+func (s *steps) awaiting(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.awaits[name] == "" {
+		return nil
+	}
+	return s.suspended
+}
+
 // suspends returns a channel that is closed when a sleep ends the run.
 func (s *steps) suspends() <-chan struct{} {
 	s.mu.Lock()

@@ -238,3 +238,27 @@ func TestMistakesWithSignals(t *testing.T) {
 		}
 	})
 }
+
+// A handler that waits again after its wait has ended the run, as what tries again does, takes nothing in that run: the
+// next one, which the signal brings about, does.
+func TestARunThatAWaitEndedTakesNoMore(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		mux := stint.NewMux()
+		kind := stint.NewResultKind[struct{}, string]("k")
+		var runs atomic.Int32
+		stint.HandleResult(mux, kind, func(ctx context.Context, job *stint.Job, _ struct{}) (string, error) {
+			got, err := stint.Await[string](ctx, "approved", time.Hour)
+			if runs.Add(1) == 1 {
+				send(t, s, job.ID, "approved", "in between")
+				return stint.Await[string](ctx, "approved", time.Hour)
+			}
+			return got, err
+		})
+		start(t, s, mux, engine.Config{})
+		id := enqueue(t, s, "k", `{}`)
+		job := until(t, s, id, stint.Completed)
+		if got, err := kind.Result(job); err != nil || got != "in between" || runs.Load() != 2 {
+			t.Errorf("after %d runs it has %q, %v", runs.Load(), got, err)
+		}
+	})
+}

@@ -19,8 +19,8 @@ type attempt struct {
 	e store.Entry
 }
 
-func (b *bench) attempt() attempt {
-	b.enqueue(1)
+func (b *bench) attempt(opts ...stint.Option) attempt {
+	b.enqueue(1, opts...)
 	w := b.join()
 	return attempt{b, w, w.One()}
 }

@@ -3,11 +3,11 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
 
@@ -15,6 +15,14 @@ var _ store.Signaler = (*Store)(nil)
 
 const (
 	signalSQL = `insert into stint_signals (job, name, sent, key, value) values (?, ?, ?, ?, ?) on conflict do nothing`
+
+	// maySignalSQL answers 'sent' if the job has a signal of that key, 'full' if it has as many as a job may have steps, or else the
+	// state of the job. The key is looked for first: whoever repeats it may have had the job run to its end.
+	maySignalSQL = `
+	select case
+	  when exists (select 1 from stint_signals where job = ?1 and key = ?2) then 'sent'
+	  when (select count(*) >= 10000 or sum(length(value)) + ?3 > 16777216 from stint_signals where job = ?1) then 'full'
+	  else (select state from stint_jobs where id = ?1) end`
 
 	// wakeSQL makes a job due that waits for a signal which is there. One writer writes at a time, so who
 	// blocks a job sees the signals that were sent, and who sends one sees the job.
@@ -45,8 +53,8 @@ func (s *Store) Signal(ctx context.Context, tx stint.Tx, job stint.ID, signal st
 		err = s.signalIn(ctx, tx, job, signal)
 	} else {
 		err = s.write(ctx, func(c *conn) (bool, error) {
-			state, err := oneRow(c, firstText[stint.State], stateSQL, int64(job))
-			if err = mayGet(state, err); err != nil {
+			answer, err := oneRow(c, firstText[string], maySignalSQL, int64(job), nilText(signal.Key), len(signal.Value))
+			if may, err := mayGet(answer, err); !may {
 				return false, err
 			}
 			now := micro(time.Now()) // no promotion has looked since
@@ -70,12 +78,9 @@ func (s *Store) signalIn(ctx context.Context, tx stint.Tx, job stint.ID, signal 
 	if err := s.sameDatabase(ctx, h); err != nil {
 		return err
 	}
-	var state stint.State
-	err = h.QueryRowContext(ctx, s.named(stateSQL), int64(job)).Scan(&state)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
-	if err = mayGet(state, err); err != nil {
+	var answer sql.NullString
+	err = h.QueryRowContext(ctx, s.named(maySignalSQL), int64(job), nilText(signal.Key), len(signal.Value)).Scan(&answer)
+	if may, err := mayGet(answer.String, err); !may {
 		return translate(err)
 	}
 	now := micro(time.Now())
@@ -89,17 +94,20 @@ func signalArgs(job stint.ID, s stint.Signal, now int64) []any {
 	return []any{int64(job), s.Name, now, nilText(s.Key), string(s.Value)}
 }
 
-// mayGet says why a job in a state gets no signal.
-func mayGet(state stint.State, err error) error {
+// mayGet reports whether a job gets a signal, by the answer of maySignalSQL, or why not. The error is nil when
+// it has that one.
+func mayGet(answer string, err error) (bool, error) {
 	switch {
-	case err != nil:
-		return err
-	case state == "":
-		return stint.ErrNotFound
-	case state.Final():
-		return stint.ErrEnded
+	case err != nil || answer == "sent":
+		return false, err
+	case answer == "full":
+		return false, valid.Invalid("signal", "the job has so many, or so large ones, that it gets no more")
+	case answer == "":
+		return false, stint.ErrNotFound
+	case stint.State(answer).Final():
+		return false, stint.ErrEnded
 	}
-	return nil
+	return true, nil
 }
 
 // Where these stand among the parameters of a step.

@@ -27,7 +27,7 @@ func Limit(runs int) Option { return func(d *drain) { d.limit = runs } }
 // passed; the test's time is that much later when Drain returns. Without it
 // everything is performed, however far away, but schedules do not fire, because
 // they have no end, and the waits for signals (stint.Await) do not end. In a bubble they do
-// within the time.
+// when time passes their end, also since another job is due later.
 func Within(span time.Duration) Option { return func(d *drain) { d.within = new(span) } }
 
 // FailOnError fails the test when a run fails, whether it was the last of its job or not.

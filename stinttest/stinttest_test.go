@@ -529,7 +529,7 @@ func TestStepsAndSleepsTakeNoTime(t *testing.T) {
 	})
 }
 
-// A job that awaits a signal is left until the test sends it.
+// A job that awaits a signal is left until the test sends it. In a bubble time passes its end when another job is due later.
 func TestAJobIsLeftUntilItsSignalIsSent(t *testing.T) {
 	everywhere(t, func(t *testing.T, on func(mux *stint.Mux, c ...engine.Config) *stinttest.Worker) {
 		var got []string
@@ -587,6 +587,31 @@ func TestAWaitEndsWithinTheTimeOfADrainInABubble(t *testing.T) {
 		}
 		if r := w.Drain(stinttest.Within(2 * time.Hour)); len(r.Runs) != 1 || len(r.Left) != 0 || r.Runs[0].Outcome != stint.OutcomeCompleted {
 			t.Errorf("at its end: %v", r)
+		}
+	})
+}
+
+// In a bubble a wait ends, too, when time passes its end since another job is due later.
+func TestAWaitEndsBeforeALaterJobInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mux := stint.NewMux()
+		var after []string
+		stint.Handle(mux, mail, func(ctx context.Context, _ *stint.Job, n note) error {
+			if n.Text == "bob" {
+				after = append(after, "bob")
+				return nil
+			}
+			if _, err := stint.Await[string](ctx, "first", time.Hour); !errors.Is(err, stint.ErrNoSignal) {
+				return err
+			}
+			after = append(after, "no signal")
+			return nil
+		})
+		w := verified(t, stinttest.New(t, mux))
+		enqueue(t, w.Client(), mail, "ada")
+		enqueue(t, w.Client(), mail, "bob", stint.Delay(10*time.Hour))
+		if r := w.Drain(); len(r.Left) != 0 || !slices.Equal(after, []string{"no signal", "bob"}) {
+			t.Errorf("they came in the order %q: %v", after, r)
 		}
 	})
 }

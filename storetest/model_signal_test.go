@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
 
@@ -24,15 +25,23 @@ func (m *model) Signal(ctx context.Context, tx stint.Tx, job stint.ID, s stint.S
 	if tx.Handle != nil && in == nil {
 		return errors.New("not a transaction of the model")
 	}
-	if err := m.maySignal(in, job); err != nil {
-		return err
-	}
 	all := m.signals(job)
 	if in != nil {
 		all = append(all, m.sentIn(in, job)...)
 	}
-	if s.Key != "" && slices.ContainsFunc(all, func(o *row) bool { return o.signal.Key == s.Key }) && !m.is("keeps every signal of a key") {
+	known := s.Key != "" && slices.ContainsFunc(all, func(o *row) bool { return o.signal.Key == s.Key }) && !m.is("keeps every signal of a key")
+	if known && !m.is("looks for the job of a signal before its key") {
 		return nil
+	}
+	if err := m.maySignal(in, job); err != nil || known {
+		return err
+	}
+	size := len(s.Value)
+	for _, o := range all {
+		size += len(o.signal.Value)
+	}
+	if size > 16<<20 && !m.is("keeps any number of signals") {
+		return valid.Invalid("signal", "the job has as many as it gets")
 	}
 	if m.is("knows a signal's key for all jobs") && slices.ContainsFunc(m.rows, func(o *row) bool { return o.signal != nil && s.Key != "" && o.signal.Key == s.Key }) {
 		return nil

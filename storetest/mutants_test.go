@@ -254,6 +254,8 @@ var mutants = []struct{ fault, group string }{
 	{"tells no time of a signal", "Signals"},
 	{"keeps every signal of a key", "Signals"},
 	{"knows a signal's key for all jobs", "Signals"},
+	{"looks for the job of a signal before its key", "Signals"},
+	{"keeps any number of signals", "Signals"},
 	{"keeps signals for those who wait only", "Signals"},
 	{"sends to anybody", "Signals"},
 	{"takes a place in the log for its job", "Signals"},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -55,9 +56,46 @@ var signalTests = []test{
 		t.signals(c.id, "a=0 of once by x", `a="other" of Once`)
 		t.signals(d.id, "a=2 of once")
 	}},
+	{"A signal can be sent again under its key when the job has ended", func(t *T) {
+		c := t.awaiting()
+		once := stint.Signal{Name: "a", Key: "once", Value: []byte(`1`)}
+		t.must(t.send(stint.Tx{}, c.id, once))
+		c.takes("x", "a", `1`)
+		c.w.Complete(c.e)
+		tx := t.begin()
+		t.must(t.send(tx.Tx(), c.id, once))
+		t.must(tx.Commit())
+		t.must(t.send(stint.Tx{}, c.id, once))
+		t.signals(c.id, "a=1 of once by x")
+		once.Key = "another"
+		fails(t, t.send(stint.Tx{}, c.id, once), stint.ErrEnded, "another signal gives %v, want ErrEnded")
+		t.delete(c.id)
+		once.Key = "once"
+		fails(t, t.send(stint.Tx{}, c.id, once), stint.ErrNotFound, "a signal to a job that was deleted gives %v, want ErrNotFound")
+	}},
+	{"A job gets so many signals and no more", func(t *T) {
+		c, d := t.awaiting(), t.awaiting()
+		noise := make([]byte, 786<<10) // which cannot be compressed
+		random := rand.New(rand.NewPCG(1, 2))
+		for i := range noise {
+			noise[i] = byte(random.Uint32())
+		}
+		large := must(json.Marshal(noise))(t)
+		for range 15 {
+			t.must(t.send(stint.Tx{}, c.id, stint.Signal{Name: "a", Value: large}))
+		}
+		if err := t.send(stint.Tx{}, c.id, stint.Signal{Name: "b", Value: large}); err != nil {
+			fails(t, err, stint.ErrInvalid, "the 16th gives %v, want ErrInvalid")
+		}
+		tx := t.begin()
+		fails(t, t.send(tx.Tx(), c.id, stint.Signal{Name: "b", Value: large}), stint.ErrInvalid, "the 17th gives %v, want ErrInvalid")
+		t.must(tx.Rollback())
+		fails(t, t.send(stint.Tx{}, c.id, stint.Signal{Name: "b", Value: large}), stint.ErrInvalid, "the 17th gives %v, want ErrInvalid")
+		t.sends(d.id, "a", `1`)
+	}},
 	{"A signal is for one job and one name", func(t *T) {
 		c, d := t.awaiting(), t.awaiting()
-		names := []string{"a", "A", "a ", "ä", "a\u0308", `"\`, "aa"}
+		names := []string{"a", "A", "a a", "ä", "a\u0308", `"\`, "aa"}
 		for i, name := range names {
 			t.sends(c.id, name, fmt.Sprint(i))
 		}

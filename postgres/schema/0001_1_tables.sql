@@ -262,6 +262,7 @@ create table stint.signals (
 );
 -- What a step takes next.
 create index signals_job on stint.signals (job, name, n);
+-- The last line: of several with one key the first counts.
 create unique index signals_key on stint.signals (job, key) where key is not null;
 
 -- Numbers of notes.

@@ -917,7 +917,7 @@ declare
   ok    boolean := stint.fence(p_engine);
   clock timestamptz := clock_timestamp();
   taken bigint[];  -- the signals
-  may   boolean[]; -- whether the attempt can record it
+  may   bigint[];  -- if there are any, the steps that their attempt can record
 begin
   if p_signal is not null then
     select t.results, t.taken into p_result, taken from stint.signals_for(p_job, p_name, p_result, p_signal, p_until, clock) as t;
@@ -935,11 +935,11 @@ begin
       order by s.job, s.name collate "C" -- as every call does, so that none waits for another crosswise
       on conflict do nothing
       returning job, name)
-  select array_agg(a.job is not null order by s.i), array_agg(b.i is not null order by s.i) into fresh, may
-    from unnest(p_job, p_name) with ordinality as s(job, name, i) left join added a on a.job = s.job and a.name = s.name left join able b on b.i = s.i;
+  select array_agg(a.job is not null order by s.i), (select array_agg(b.i) from able b where p_signal is not null) into fresh, may
+    from unnest(p_job, p_name) with ordinality as s(job, name, i) left join added a on a.job = s.job and a.name = s.name;
   -- A statement of its own: it sees what the one before waited for. What waits for a signal that is not
   -- there, or that another step got meanwhile, is answered with nothing.
-  select array_agg(coalesce(t.result::text, case when may[s.i] and p_signal[s.i] is not null then '' end) order by s.i) into results
+  select array_agg(coalesce(t.result::text, case when p_signal[s.i] is not null and s.i = any (may) then '' end) order by s.i) into results
     from unnest(p_job, p_name) with ordinality as s(job, name, i) left join stint.steps t on t.job = s.job and t.name = s.name;
 end
 $$;

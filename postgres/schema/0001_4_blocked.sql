@@ -181,7 +181,8 @@ begin
       where exists (select from stint.signals s where s.job = w.job and s.name = a.name and not exists (select from stint.steps t where t.signal = s.n))
          or exists (select from stint.steps t where t.job = w.job and t.name = a.step));
   -- Of a job that was deleted before its signal was committed.
-  delete from stint.signals s where s.job = any (seen) and not exists (select from stint.entries e where e.pos = s.job);
+  delete from stint.signals s
+    where s.job = any (array(select j from unnest(seen) as j where not exists (select from stint.entries e where e.pos = j)));
 
   -- A flow watches what was added last; if it is being cancelled, so is that.
   update stint.waiting w set watch = greatest(w.watch, a.newest), verdict = least(w.verdict, 2)

@@ -211,6 +211,7 @@ create table stint_signals (
 ) strict;
 -- What a step takes next.
 create index stint_signals_job on stint_signals (job, name);
+-- The last line: of several with one key the first counts.
 create unique index stint_signals_key on stint_signals (job, key) where key is not null;
 
 -- Cancelled jobs that have no final outcome yet. All that moves a

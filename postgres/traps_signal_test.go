@@ -1,0 +1,235 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
+)
+
+// signal sends a signal named a to a job.
+func (b *bench) signal(tx stint.Tx, job stint.ID, value, key string) error {
+	return b.s.Signal(b.Context(), tx, job, stint.Signal{Name: "a", Key: key, Value: json.RawMessage(value)})
+}
+
+// sends is signal, for values that must be sent.
+func (b *bench) sends(job stint.ID, values ...string) {
+	b.Helper()
+	for _, value := range values {
+		b.must(b.signal(stint.Tx{}, job, value, ""))
+	}
+}
+
+// signals says what is wrong when a job has not these signals, taken or not.
+func (b *bench) signals(job stint.ID, want string) error {
+	got := value[string](b, b.s.pool, `select coalesce(string_agg(value::text, ' ' order by n), '') from stint.signals where job = $1`, int64(job))
+	if got != want {
+		return fmt.Errorf("job %d has the signals %q, want %q", job, got, want)
+	}
+	return nil
+}
+
+// promotes says what is wrong when a promotion does not move as many jobs.
+func (b *bench) promotes(want int) error {
+	p, err := b.s.Promote(b.Context(), time.Time{}, 10)
+	if err != nil || p.Moved != want {
+		return fmt.Errorf("%d jobs are promoted, error %v, want %d", p.Moved, err, want)
+	}
+	return nil
+}
+
+// take is a step of the attempt that takes a signal named a, or waits for it for some time.
+func (a attempt) take(step string, wait time.Duration) store.StepRecord {
+	r := a.step(step, "")
+	r.Result, r.Signal, r.Until = nil, "a", time.Now().Add(wait)
+	return r
+}
+
+// takes says what is wrong when steps do not come to what is wanted: of each the value that was sent, or
+// "timeout", "waits", "refused".
+func (a attempt) takes(want string, steps ...store.StepRecord) error {
+	all, err := a.b.s.RecordSteps(a.b.Context(), a.w.Info.Token, steps)
+	got := make([]string, len(all))
+	for i, r := range all {
+		var taken struct {
+			Value   json.RawMessage
+			Timeout bool
+		}
+		switch {
+		case r.Name == "":
+			got[i] = "refused"
+		case r.Result == nil:
+			got[i] = "waits"
+		case json.Unmarshal(r.Result, &taken) == nil && taken.Timeout:
+			got[i] = "timeout"
+		default:
+			got[i] = string(taken.Value)
+		}
+	}
+	if got := strings.Join(got, " "); err != nil || got != want {
+		return fmt.Errorf("%d steps come to %q, error %v, want %q", len(steps), got, err, want)
+	}
+	return nil
+}
+
+// blocks ends the attempt with a wait of an hour for signals, by the steps that take them.
+func (a attempt) blocks(awaits string) {
+	a.w.Finish(store.Result{Outcome: stint.OutcomeSnoozed, Snooze: time.Hour, Awaits: json.RawMessage(awaits)}, a.e)
+}
+
+var signalTraps = []trap{
+	{"A signal that came while its job ran wakes it, also if its note was read before the job was blocked", func(b *bench) error {
+		a := b.attempt()
+		b.must(a.takes("waits", a.take("x", time.Hour)))
+		b.sends(a.e.ID, `1`)
+		b.must(b.promotes(0))
+		a.blocks(`{"x":"a"}`)
+		return b.promotes(1)
+	}},
+	{"A signal wakes its job, also if the note of that was read before", func(b *bench) error {
+		a := b.attempt()
+		a.blocks(`{"x":"a"}`)
+		b.must(b.promotes(0))
+		b.sends(a.e.ID, `1`)
+		return b.promotes(1)
+	}},
+	{"No job is woken by a signal of another name or job, or by one that a step has", func(b *bench) error {
+		a, other, has := b.attempt(), b.attempt(), b.attempt()
+		b.sends(a.e.ID, `1`)
+		b.sends(has.e.ID, `1`)
+		b.must(has.takes("1", has.take("x", time.Hour)))
+		a.blocks(`{"x":"b"}`)
+		other.blocks(`{"x":"a"}`)
+		has.blocks(`{"y":"a"}`)
+		return b.promotes(0)
+	}},
+	{"A job whose step got its signal is woken, though its run was not told", func(b *bench) error {
+		a := b.attempt()
+		b.must(a.takes("waits", a.take("x", time.Hour)))
+		b.sends(a.e.ID, `1`)
+		b.must(a.takes("1", a.take("x", time.Hour))) // by a call that was under way since
+		a.blocks(`{"x":"a"}`)
+		return b.promotes(1)
+	}},
+	{"A promotion does not wait for a blocked job that somebody has in hand, and leaves its note", func(b *bench) error {
+		a := b.attempt()
+		a.blocks(`{"x":"a"}`)
+		b.sends(a.e.ID, `1`)
+		tx := begin(b, b.s)
+		_, err := tx.Exec(b.Context(), `select from stint.waiting for update`)
+		b.must(err)
+		b.must(b.soon("a promotion", func(ctx context.Context) error {
+			_, err := b.s.Promote(ctx, time.Time{}, 10)
+			return err
+		}))
+		b.must(tx.Rollback(b.Context()))
+		return b.promotes(1)
+	}},
+	{"A promotion that leaves notes says that the next one is at once", func(b *bench) error {
+		for range 2 {
+			b.attempt().blocks(`{"x":"a"}`)
+		}
+		p, err := b.s.Promote(b.Context(), time.Time{}, 1)
+		b.must(err)
+		if p.Next != 0 {
+			return fmt.Errorf("the next is in %v", p.Next)
+		}
+		return nil
+	}},
+	{"Signals are taken in the order in which they were sent, also by steps of one call", func(b *bench) error {
+		a := b.attempt()
+		b.sends(a.e.ID, `1`, `2`, `3`)
+		return errors.Join(a.takes("1", a.take("x", time.Hour)), a.takes("2 3", a.take("y", time.Hour), a.take("z", time.Hour)))
+	}},
+	{"A signal that another call takes meanwhile is not taken twice", func(b *bench) error {
+		a := b.attempt()
+		b.sends(a.e.ID, `1`)
+		tx := begin(b, b.s)
+		_, err := tx.Exec(b.Context(), `insert into stint.steps (job, name, pos, began, ended, result, signal)
+			select job, 'x', 1, now(), now(), '{}', n from stint.signals`)
+		b.must(err)
+		answer := make(chan error, 1)
+		go func() { answer <- a.takes("waits", a.take("y", time.Hour)) }()
+		if err := b.blocked(); err != nil {
+			return err
+		}
+		b.must(tx.Commit(b.Context()))
+		return errors.Join(<-answer, b.steps(1))
+	}},
+	{"When the time of a wait is over that is recorded for good, unless a signal is there", func(b *bench) error {
+		a := b.attempt()
+		b.sends(a.e.ID, `1`)
+		b.must(a.takes("1", a.take("x", -time.Hour)))
+		b.must(a.takes("timeout", a.take("y", -time.Hour)))
+		b.sends(a.e.ID, `2`)
+		return a.takes("timeout", a.take("y", time.Hour))
+	}},
+	{"A step that its attempt cannot record is refused, and is not told to wait", func(b *bench) error {
+		a := b.attempt()
+		b.sends(a.e.ID, `1`)
+		a.w.Finish(returned, a.e)
+		return errors.Join(a.takes("refused", a.take("x", time.Hour)), b.steps(0))
+	}},
+	{"Nothing is left of the signals to a job that is deleted, also of those that commit later", func(b *bench) error {
+		a := b.attempt()
+		b.sends(a.e.ID, `1`)
+		tx := begin(b, b.s)
+		b.must(b.signal(Tx(tx), a.e.ID, `2`, ""))
+		a.w.Complete(a.e)
+		_, err := b.s.Delete(b.Context(), []stint.ID{a.e.ID})
+		b.must(err)
+		b.must(b.signals(a.e.ID, ""))
+		b.must(tx.Commit(b.Context()))
+		b.must(b.promotes(0))
+		return b.signals(a.e.ID, "")
+	}},
+	{"What is recovered takes along the signals that no step had taken", func(b *bench) error {
+		a := b.attempt()
+		b.sends(a.e.ID, `1`, `2`)
+		b.must(a.takes("1", a.take("x", time.Hour)))
+		a.w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, a.e)
+		answers, err := b.s.Retry(b.Context(), []stint.ID{a.e.ID}, stint.RerunOptions{})
+		b.must(err)
+		return b.signals(answers[a.e.ID].ID, "2")
+	}},
+	{"A signal to a job that is not there, has ended or is cancelled is refused", func(b *bench) error {
+		a, waits := b.attempt(), b.enqueue(1, stint.Delay(time.Hour))[0]
+		a.w.Complete(a.e)
+		exec(b, b.s, `insert into stint.cancellations (job) select job from stint.waiting`)
+		for job, want := range map[stint.ID]error{a.e.ID: stint.ErrEnded, waits: stint.ErrEnded, 1 << 40: stint.ErrNotFound} {
+			if err := b.signal(stint.Tx{}, job, `1`, ""); !errors.Is(err, want) {
+				return fmt.Errorf("a signal to job %d gives %v, want %v", job, err, want)
+			}
+		}
+		return nil
+	}},
+	{"Of several signals of a job with one key the first counts, also while that is not committed", func(b *bench) error {
+		jobs := b.enqueue(2)
+		tx := begin(b, b.s)
+		b.must(b.signal(Tx(tx), jobs[0], `1`, "once"))
+		answer := make(chan error, 1)
+		go func() { answer <- b.signal(stint.Tx{}, jobs[0], `2`, "once") }()
+		if err := b.blocked(); err != nil {
+			return err
+		}
+		b.must(tx.Commit(b.Context()))
+		b.must(<-answer)
+		b.must(b.signal(stint.Tx{}, jobs[1], `3`, "once"))
+		return errors.Join(b.signals(jobs[0], "1"), b.signals(jobs[1], "3"))
+	}},
+	{"A job that is blocked holds its unique key", func(b *bench) error {
+		a := b.attempt(stint.UniqueUntilEnded())
+		a.blocks(`{"x":"a"}`)
+		for _, n := range []int{1, 2} {
+			if ids := b.enqueue(n, stint.UniqueUntilEnded()); ids[0] != a.e.ID {
+				return fmt.Errorf("beside the blocked job %d a batch of %d is stored as %d", a.e.ID, n, ids)
+			}
+		}
+		return nil
+	}},
+}
