@@ -112,6 +112,9 @@ func needs(wants Want, nodes []*Node) Option {
 			j.Member = &Member{}
 		}
 		for _, n := range nodes {
+			if n == nil {
+				n = &Node{} // which Add refuses
+			}
 			j.Member.Needs = append(j.Member.Needs, Need{Job: n.ID(), Place: n.place, Wants: wants, batch: n.batch})
 		}
 	}

@@ -86,7 +86,7 @@ const (
 
 	neededSQL = `
 	select n.parent, coalesce(e.kind::text, ''), coalesce((select d.name from stint.nodes d where d.flow = e.flow and d.job = e.pos), ''),
-	  coalesce(stint.outcome_name(stint.ended(n.parent)), ''), coalesce(x.result, y.result)
+	  n.wants, coalesce(x.outcome, y.outcome, 0), coalesce(x.result, y.result)
 	from stint.needs n left join stint.entries e on e.pos = n.parent
 	left join stint.executions x on x.pos = n.parent and x.job is null and x.final
 	left join stint.executions y on y.job = n.parent and y.final

@@ -171,7 +171,8 @@ func Facts(l *store.Ledger) *check.Facts {
 		unclaimed[e.Pos] = e.Lane == store.NoLane
 	}
 	for _, x := range l.Executions {
-		decided := x.Outcome == stint.OutcomeFailed && x.Final && unclaimed[x.Pos]
+		// A flow ends without an engine, too.
+		decided := x.Final && unclaimed[x.Pos] && (x.Outcome == stint.OutcomeFailed || x.Outcome == stint.OutcomeCompleted && x.Nonce == 0)
 		f.Executions = append(f.Executions, check.Execution{
 			Pos: int64(x.Pos), Job: int64(x.Job), Attempt: x.Attempt, Outcome: x.Outcome.String(), Final: x.Final,
 			Charged: (x.Outcome == stint.OutcomeFailed || x.Outcome == stint.OutcomeLost) && !decided, Decided: decided,

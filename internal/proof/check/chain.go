@@ -83,7 +83,7 @@ func (c *checker) place(s *story) {
 			if x.Outcome == OutcomeSnoozed || x.Outcome == OutcomeReturned {
 				c.report.broken(RuleFinal, s.id, "entry %d was %s, which is never the end", x.Pos, x.Outcome)
 			}
-		case x.Outcome == OutcomeCompleted || x.Outcome == OutcomeCancelled || x.Outcome == OutcomeExpired:
+		case x.Outcome == OutcomeCompleted || x.Outcome == OutcomeCancelled || x.Outcome == OutcomeExpired || x.Outcome == OutcomeSkipped:
 			c.report.broken(RuleFinal, s.id, "entry %d was %s, which is always the end", x.Pos, x.Outcome)
 		}
 	}
@@ -200,7 +200,7 @@ func stateAfter(outcome string) string {
 	switch outcome {
 	case OutcomeCompleted:
 		return StateCompleted
-	case OutcomeCancelled:
+	case OutcomeCancelled, OutcomeSkipped:
 		return StateCancelled
 	}
 	return StateFailed

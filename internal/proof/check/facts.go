@@ -115,6 +115,7 @@ const (
 	OutcomeLost      = "lost"
 	OutcomeCancelled = "cancelled"
 	OutcomeExpired   = "expired"
+	OutcomeSkipped   = "skipped"
 )
 
 // byEngine reports whether an outcome is recorded by the engine that ran the
