@@ -16,9 +16,9 @@ end
 $$;
 
 -- How a job ended: its final outcome, or null while it has not. One that was deleted counts as
--- cancelled: it can no longer do what somebody waits for.
+-- cancelled: it can no longer do what somebody waits for. Without settings of its own, so that it becomes a part of the
+-- statement that asks.
 create function stint.ended(p_job bigint) returns smallint language sql stable
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
   select coalesce(
     (select x.outcome from stint.executions x where x.pos = p_job and x.job is null and x.final),
@@ -45,7 +45,7 @@ create function stint.decide(p_jobs bigint[], p_clock timestamptz) returns bigin
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 declare
-  look   constant integer := 2000;
+  look   constant integer := 10000;
   closed bigint[]; -- flows to which nobody can add meanwhile
   noted  bigint[];
   begun  bigint;
@@ -67,7 +67,7 @@ begin
       from stint.waiting w
       cross join lateral (
         select max(l.pos) filter (where l.outcome is null), min(l.pos), count(*),
-               max(array[stint.verdict(null, l.outcome), l.pos]) filter (where l.outcome is not null
+               max(array[stint.verdict(null, l.outcome), l.pos]) filter (where l.outcome is not null and stint.verdict(null, l.outcome) > 0
                  and not exists (select from stint.entries r where r.recovered = l.pos and r.flow = w.job))
         from (select e.pos, stint.ended(e.pos) as outcome from stint.entries e
               where e.flow = w.job and e.pos <= w.watch order by e.flow desc, e.pos desc limit look) l) p
