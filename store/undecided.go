@@ -68,7 +68,7 @@ func (u *PendingRetry) Conclude(funcs *retry.Registry, now time.Time, chance flo
 	}
 	next.retry(&d)
 	x := Completion{
-		Job: u.ID, Limits: u.Limits, Attempt: u.Attempt, Outcome: stint.OutcomeReturned, Reason: "decided by the retry function " + u.Func, Next: &next,
+		Job: u.ID, Limits: u.Limits, Flow: u.Flow != 0, Attempt: u.Attempt, Outcome: stint.OutcomeReturned, Reason: "decided by the retry function " + u.Func, Next: &next,
 		Error: &stint.Failure{Class: u.Error.Class, Classes: u.Error.Classes, Message: u.Error.Message, Note: d.Note, Recoverable: true},
 	}
 	if !d.Retry {
