@@ -8,6 +8,24 @@ import (
 	"time"
 )
 
+// Bounds of what a run logs, in bytes.
+const (
+	MaxLine    = 4 << 10  // of one line
+	MaxLogHead = 16 << 10 // of the first lines of a run that are kept
+	MaxLogTail = 48 << 10 // of its last ones
+	LineCost   = 32       // that a line counts beside its text
+)
+
+// LogLine is a line that a run logged.
+type LogLine struct {
+	Run     int64      `json:"run" doc:"Which run of the job: a later one has a higher number"`
+	Attempt int        `json:"attempt"`
+	N       int        `json:"n" doc:"Which line of its run, from 1. Lines whose numbers are missing were left out"`
+	At      time.Time  `json:"at"`
+	Level   slog.Level `json:"level"`
+	Text    string     `json:"text,omitempty"`
+}
+
 // Logger returns a logger whose lines people see with the job while it runs, and afterwards:
 //
 //	stint.Logger(ctx).Info("a page is loaded", "page", 40)

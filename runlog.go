@@ -1,68 +1,14 @@
 package stint
 
 import (
-	"context"
 	"log/slog"
-	"math"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/stint-go/stint/internal/valid"
 )
-
-// Bounds of what a run may say. A line counts with the bytes of its text and [LineCost] more.
-const (
-	MaxProgressText = 64       // bytes of the text of a progress
-	MaxLine         = 4 << 10  // bytes of one line
-	MaxLogHead      = 16 << 10 // of the first lines of a run
-	MaxLogTail      = 48 << 10 // of its last ones
-	LineCost        = 32       // for the time and the level of a line
-)
-
-// Progress is how far a run said it was.
-type Progress struct {
-	Run      int64     `json:"run" doc:"Which run of the job: a later one has a higher number"`
-	Attempt  int       `json:"attempt"`
-	N        int       `json:"-"` // which one of its run, from 1
-	At       time.Time `json:"at" doc:"When it said so"`
-	Fraction float64   `json:"fraction" doc:"How much is done, from 0 to 1"`
-	Text     string    `json:"text,omitempty"`
-}
-
-// LogLine is a line that a run logged.
-type LogLine struct {
-	Run     int64      `json:"run" doc:"Which run of the job: a later one has a higher number"`
-	Attempt int        `json:"attempt"`
-	N       int        `json:"n" doc:"Which line of its run, from 1. Lines whose numbers are missing were left out"`
-	At      time.Time  `json:"at"`
-	Level   slog.Level `json:"level"`
-	Text    string     `json:"text,omitempty"`
-}
-
-// SetProgress says how far the running handler is: a fraction from 0 to 1, and what it does, as in
-//
-//	stint.SetProgress(ctx, float64(page)/float64(pages), fmt.Sprintf("page %d of %d", page, pages))
-//
-// The last call counts. People see it on the page of the job, with stint jobs show and by the API, about a
-// second later: it goes to the database with the next heartbeat of the engine, which writes anyway, or with
-// the outcome, and stays with the attempt. So it costs next to nothing, and may be called as often as one
-// likes; a crash loses what came since the last heartbeat.
-//
-// A fraction below 0 counts as 0, also one that is no number, and one above 1 as 1. Of the text the first
-// [MaxProgressText] bytes are kept, and no character is cut in two. A context that is not a running handler's does nothing.
-func SetProgress(ctx context.Context, fraction float64, text string) {
-	l := runFrom(ctx).openLog()
-	if l == nil {
-		return
-	}
-	if math.IsNaN(fraction) {
-		fraction = 0
-	}
-	text = valid.Clean(text)
-	if len(text) > MaxProgressText {
-		text = valid.CleanCut(text[:MaxProgressText])
-	}
-	l.setProgress(Progress{At: time.Now(), Fraction: min(max(fraction, 0), 1), Text: text})
-}
 
 // RunLog is what a run said, or some of it.
 type RunLog struct {
@@ -114,4 +60,120 @@ func (a *Run) openLog() *runLog {
 		a.log = &runLog{}
 	}
 	return a.log
+}
+
+// runLog keeps what a run says until the database has it, within the bounds:
+//
+//	n   1 ─────── head │ head+1 ──── out │ out+1 ────────── n
+//	    the first lines  left out          the last lines
+//	    ───────────────── told: in the database up to here
+//
+// Of the last lines it knows the sizes also of those that the database has: they are left out there when
+// newer ones need their room.
+type runLog struct {
+	mu       sync.Mutex // guards the rest
+	progress *Progress  // the last one; nil for none
+	shown    *Progress  // the one that the database has
+
+	n         int // how many lines there were
+	headBytes int
+	head      int       // the number of the last of the first lines, once that is known: n until then
+	closed    bool      // it is known
+	first     []LogLine // of the first lines those that the database may not have
+	last      []LogLine // the last lines; without texts where the database has them
+	sizes     []int     // of the last lines
+	lastBytes int
+	told      int // the database has the lines up to this one
+	out       int // the last line that was left out; 0 for none
+	toldOut   int // the database has left out the lines up to this one
+}
+
+func (l *runLog) setProgress(p Progress) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.N = 1; l.progress != nil {
+		p.N = l.progress.N + 1
+	}
+	l.progress = &p
+}
+
+// add adds a text, each of its lines as one.
+func (l *runLog) add(at time.Time, level slog.Level, text string) {
+	text = strings.TrimRight(valid.Clean(text), "\r\n")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.SplitSeq(text, "\n") {
+		if len(line) > MaxLine {
+			line = valid.CleanHead(line, MaxLine)
+		}
+		l.addLine(LogLine{At: at, Level: level, Text: strings.TrimRight(line, "\r")})
+	}
+}
+
+func (l *runLog) addLine(line LogLine) {
+	l.n++
+	line.N = l.n
+	size := lineSize(line)
+	if !l.closed && l.headBytes+size <= MaxLogHead {
+		l.headBytes, l.head = l.headBytes+size, l.n
+		l.first = append(l.first, line)
+		return
+	}
+	l.closed = true
+	l.last, l.sizes = append(l.last, line), append(l.sizes, size)
+	for l.lastBytes += size; l.lastBytes > MaxLogTail; {
+		l.out = l.last[0].N
+		l.lastBytes -= l.sizes[0]
+		l.last[0] = LogLine{}
+		l.last, l.sizes = l.last[1:], l.sizes[1:]
+	}
+}
+
+func lineSize(line LogLine) int { return len(line.Text) + LineCost }
+
+// pending is what the database may not have.
+func (l *runLog) pending() RunLog {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all RunLog
+	if l.progress != l.shown {
+		all.Progress = new(*l.progress)
+	}
+	all.Lines = append(slices.Clone(l.first), l.last[l.known():]...)
+	for _, line := range all.Lines {
+		all.Bytes += lineSize(line)
+	}
+	if l.out > l.toldOut {
+		all.From, all.To = max(l.head, l.toldOut)+1, l.out
+	}
+	return all
+}
+
+// known is how many of the last lines the database has.
+func (l *runLog) known() int {
+	if len(l.last) == 0 {
+		return 0
+	}
+	return min(max(0, l.told-l.last[0].N+1), len(l.last))
+}
+
+// taken notes that the database has what pending returned.
+func (l *runLog) taken(t RunLog) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.Progress != nil && l.progress != nil && t.Progress.N == l.progress.N {
+		l.shown = l.progress
+	}
+	if len(t.Lines) > 0 {
+		l.told = max(l.told, t.Lines[len(t.Lines)-1].N)
+	}
+	l.toldOut = max(l.toldOut, t.To)
+	told := 0
+	for told < len(l.first) && l.first[told].N <= l.told {
+		told++
+	}
+	l.first = slices.Delete(l.first, 0, told)
+	for i := range l.known() {
+		l.last[i].Text = ""
+	}
 }

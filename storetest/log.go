@@ -79,6 +79,7 @@ var logTests = []test{
 		c.beats(c.at(3, 0.75, "again"))
 		t.progress(c.id, fmt.Sprintf("1: %v ", 1.0/3))
 		all := must(as[store.LogReader](t).Progress(t.ctx, c.id))(t)
+		need(t, len(all) == 1, "there are %v", all)
 		expect(t, between(all[0].At, before.Add(-time.Millisecond), t.now()), "it is kept as of %v, after %v", all[0].At, before)
 		c.ends(completed, c.at(4, 1, "all"))
 		t.progress(c.id, "1: 1 all")

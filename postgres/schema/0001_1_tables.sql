@@ -269,6 +269,7 @@ create table stint.lines (
 );
 
 -- How far the runs of jobs said they were: of each the last that was said. Goes with the job.
+-- Beats change rows in their places, for which pages have room.
 create table stint.progress (
   job      bigint           not null, -- its id
   pos      bigint           not null, -- of the attempt
@@ -277,7 +278,7 @@ create table stint.progress (
   fraction double precision not null check (fraction between 0 and 1), -- how much is done
   text     text, -- what it does; null for nothing
   primary key (job, pos)
-) with (fillfactor = 70); -- a beat changes rows in their places
+) with (fillfactor = 70);
 
 -- Numbers of notes.
 create sequence stint.note_numbers as bigint;
