@@ -1,8 +1,10 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -234,6 +236,7 @@ var logTests = []test{
 		t.log(old, "1 old")
 		t.progress(old, "1: 0.5 old")
 	}},
+	{"Beats and outcomes that bring the same at once do not hinder each other", saidAtOnce},
 	{"As much as a run may say is kept, and said at once", func(t *T) {
 		c := t.working(nil)
 		texts := make([]string, 2048)
@@ -248,6 +251,46 @@ var logTests = []test{
 		c.ends(completed, r)
 		t.log(c.id, "1 ", "2048 "+texts[2047])
 	}},
+}
+
+// saidAtOnce has beats and outcomes of one engine bring the same lines, each in an order of its own.
+func saidAtOnce(t *T) {
+	const jobs, rounds = 8, 5
+	for range rounds {
+		c := t.working(nil)
+		all := []completion{*c}
+		for range jobs - 1 {
+			d := *c
+			d.id = t.enqueue(job("k"))[0]
+			d.e = c.w.One()
+			all = append(all, d)
+		}
+		logs := make([]store.LogRecord, jobs)
+		done := make([]store.Completion, jobs)
+		for i := range all {
+			logs[i] = all[i].says(1, "a", "b", "c", "d")
+			logs[i].Progress = all[i].at(1, 0.5, "half").Progress
+			logs[i].From, logs[i].To = 2, 3
+			done[i] = c.w.Conclude(all[i].e, completed)
+			done[i].Log = &logs[i]
+		}
+		errs := atOnce(4, func(i int) error {
+			if i == 0 {
+				_, err := c.w.TryFinish(t.ctx, done...)
+				return err
+			}
+			mine := slices.Clone(logs)
+			if i%2 == 1 {
+				slices.Reverse(mine)
+			}
+			return errOf(t.Store.Heartbeat(t.ctx, c.w.Info.Token, store.Heartbeat{Logs: mine}))
+		})
+		t.must(errors.Join(errs...))
+		for i := range all {
+			t.log(all[i].id, "1 a", "4 d")
+			t.progress(all[i].id, "1: 0.5 half")
+		}
+	}
 }
 
 // says are lines of the attempt.
