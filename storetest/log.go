@@ -104,11 +104,11 @@ var logTests = []test{
 		l := as[store.LogReader](t)
 		all := must(l.Log(t.ctx, c.id, store.LogFilter{}))(t)
 		need(t, len(all) == 6, "there are %v", all)
-		attempts := ""
+		var attempts strings.Builder
 		for _, line := range all {
-			attempts += fmt.Sprint(line.Attempt)
+			fmt.Fprint(&attempts, line.Attempt)
 		}
-		equal(t, attempts, "111122", "the lines are of attempts %s, want %s")
+		equal(t, attempts.String(), "111122", "the lines are of attempts %s, want %s")
 		after := store.LogFilter{Run: all[3].Run, N: 1}
 		t.logOf(c.id, after, "2 b1", "1 a2", "2 b2")
 		after.Limit = 2
