@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"errors"
 	"slices"
 
+	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
 )
 
@@ -56,9 +58,11 @@ func (l *logs) gather(s *session) (b logBatch) {
 	return b
 }
 
-// sent notes what became of a beat.
+// sent notes what became of a beat. What the database refuses as such, a character that its encoding does not
+// have, is not sent again.
 func (l *logs) sent(b logBatch, err error) {
-	if l.paused = err != nil && (l.paused || len(b.records) > 0); err != nil {
+	l.paused = err != nil && (l.paused || len(b.records) > 0)
+	if err != nil && !errors.Is(err, stint.ErrUnstorable) {
 		return
 	}
 	for i, a := range b.attempts {

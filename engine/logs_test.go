@@ -256,6 +256,40 @@ func TestABeatThatFailsLeavesWhatHandlersSayForLater(t *testing.T) {
 	})
 }
 
+func TestLinesThatTheDatabaseRefusesAreLeftOut(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		var refused atomic.Int64
+		n := &noted{Store: s, beat: func(b store.Heartbeat) error {
+			for _, r := range b.Logs {
+				if r.Lines[0].Text == "refused" {
+					refused.Add(1)
+					return fmt.Errorf("its encoding has no such character: %w", stint.ErrUnstorable)
+				}
+			}
+			return nil
+		}}
+		mux := stint.NewMux()
+		handle(mux, "k", func(ctx context.Context, _ *stint.Job) error {
+			stint.Logger(ctx).Info("refused")
+			time.Sleep(20 * time.Second)
+			stint.Logger(ctx).Info("kept")
+			time.Sleep(20 * time.Second)
+			return nil
+		})
+		stop := start(t, n, mux, engine.Config{})
+		id := enqueue(t, s, "k", `{}`)
+		time.Sleep(time.Minute)
+		until(t, s, id, stint.Completed)
+		expectSaid(t, s, id, []string{"2 INFO kept"}, nil)
+		if refused.Load() != 1 {
+			t.Errorf("%d beats were refused, want 1", refused.Load())
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Whatever becomes of the answers to beats, each line is kept once.
 func TestAnAnswerToABeatThatIsLostDoublesNoLine(t *testing.T) {
 	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
