@@ -44,6 +44,7 @@ type Run struct {
 
 	mu     sync.Mutex // guards Batch, context and what follows
 	steps  *steps     // nil until one is called
+	log    *runLog    // nil until something is said
 	over   bool
 	set    bool
 	result json.RawMessage

@@ -415,3 +415,30 @@ func ExampleAwait() {
 	// Output:
 	// a desk is approved by ada
 }
+
+// A handler says how far it is, and logs lines that people see with the job.
+func ExampleSetProgress() {
+	load := func(ctx context.Context, _ *stint.Job, pages int) error {
+		for page := range pages {
+			stint.SetProgress(ctx, float64(page)/float64(pages), fmt.Sprintf("page %d of %d", page+1, pages))
+			stint.Logger(ctx).Info("a page is loaded", "page", page+1)
+		}
+		return nil
+	}
+
+	// An engine calls it; so can a test.
+	job := &stint.Job{ID: 1}
+	run := &stint.Run{Job: job}
+	err := load(run.Context(context.Background()), job, 4)
+	said := run.Log()
+	fmt.Println(said.Progress.Fraction, said.Progress.Text, err)
+	for _, line := range said.Lines {
+		fmt.Println(line.Level, line.Text)
+	}
+	// Output:
+	// 0.75 page 4 of 4 <nil>
+	// INFO a page is loaded page=1
+	// INFO a page is loaded page=2
+	// INFO a page is loaded page=3
+	// INFO a page is loaded page=4
+}

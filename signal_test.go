@@ -1,6 +1,7 @@
 package stint_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -32,5 +33,27 @@ func TestClientsWithoutSignals(t *testing.T) {
 	}
 	if err := stint.NewClient(struct{ stint.Enqueuer }{}).Signal(t.Context(), 1, "a", nil); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a store without signals gives %v", err)
+	}
+}
+
+// sent keeps what a client sends.
+type sent struct {
+	stint.Enqueuer
+	signals []stint.Signal
+}
+
+func (s *sent) Signal(_ context.Context, _ stint.Tx, _ stint.ID, signal stint.Signal) error {
+	s.signals = append(s.signals, signal)
+	return nil
+}
+
+func TestWhatIsSentOnceHasAKey(t *testing.T) {
+	s := new(sent)
+	c := stint.NewClient(s)
+	if err := errors.Join(c.Signal(t.Context(), 1, "a", nil), c.SignalOnce(t.Context(), 1, "k", "a", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if s.signals[0].Key != "" || s.signals[1].Key != "k" {
+		t.Errorf("they are sent as %+v", s.signals)
 	}
 }

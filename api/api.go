@@ -69,7 +69,7 @@ type Config struct {
 	Path string
 
 	// HideArgs keeps from viewers what producers and handlers wrote: arguments,
-	// metadata, results, values of signals, and what errors say; and every question that would find
+	// metadata, results, values of signals, what runs log, and what errors say; and every question that would find
 	// them out, one guess after the other. Names, tags, classes of errors and the
 	// reasons for which jobs ended stay to be seen.
 	HideArgs bool

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -114,6 +115,27 @@ func (fixed) Signal(_ context.Context, _ stint.Tx, id stint.ID, _ stint.Signal) 
 		return fmt.Errorf("job 42: %w", stint.ErrEnded)
 	}
 	return stint.ErrNotFound
+}
+
+func (fixed) Log(_ context.Context, id stint.ID, f store.LogFilter) ([]stint.LogLine, error) {
+	if id != 42 || f.Run > 60 {
+		return nil, nil
+	}
+	return []stint.LogLine{
+		{Run: 42, Attempt: 1, N: 1, At: ago(time.Hour), Text: "page <1> & 2"},
+		{Run: 60, Attempt: 2, N: 1, At: ago(time.Minute), Level: slog.LevelWarn, Text: "slow"},
+		{Run: 60, Attempt: 2, N: 40, At: ago(time.Second), Level: slog.LevelError + 1, Text: ""},
+	}, nil
+}
+
+func (fixed) Progress(_ context.Context, id stint.ID) ([]stint.Progress, error) {
+	if id != 42 {
+		return nil, nil
+	}
+	return []stint.Progress{
+		{Run: 42, Attempt: 1, N: 7, At: ago(time.Hour), Fraction: 0.25},
+		{Run: 60, Attempt: 2, N: 3, At: ago(time.Second), Fraction: 1, Text: "<all>"},
+	}, nil
 }
 
 func (fixed) Jobs(_ context.Context, f store.Filter) ([]stint.JobInfo, error) {
@@ -246,6 +268,15 @@ func TestAnswersAreAsTheyWere(t *testing.T) {
 		{"steps_for_viewers", guard.Viewer, 200, "GET", "/jobs/42/steps", ""},
 		{"steps_of_a_job_without", guard.Viewer, 200, "GET", "/jobs/41/steps", ""},
 		{"problem_no_such_job_with_steps", guard.Viewer, 404, "GET", "/jobs/77/steps", ""},
+		{"log", guard.Operator, 200, "GET", "/jobs/42/log", ""},
+		{"log_of_a_job_without", guard.Operator, 200, "GET", "/jobs/41/log?limit=5&last=true", ""},
+		{"log_that_goes_on", guard.Operator, 200, "GET", "/jobs/42/log?run=61&n=40", ""},
+		{"problem_no_such_job_with_a_log", guard.Operator, 404, "GET", "/jobs/77/log", ""},
+		{"problem_log_for_viewers", guard.Viewer, 403, "GET", "/jobs/42/log", ""},
+		{"progress", guard.Operator, 200, "GET", "/jobs/42/progress", ""},
+		{"progress_for_viewers", guard.Viewer, 200, "GET", "/jobs/42/progress", ""},
+		{"progress_of_a_job_without", guard.Viewer, 200, "GET", "/jobs/41/progress", ""},
+		{"problem_no_such_job_with_progress", guard.Viewer, 404, "GET", "/jobs/77/progress", ""},
 		{"job_that_awaits", guard.Operator, 200, "GET", "/jobs/44", ""},
 		{"signals", guard.Operator, 200, "GET", "/jobs/44/signals", ""},
 		{"signals_for_viewers", guard.Viewer, 200, "GET", "/jobs/44/signals", ""},

@@ -51,6 +51,12 @@ func (hanging) Job(ctx context.Context, _ stint.ID) (*stint.JobInfo, error) {
 func (hanging) Steps(ctx context.Context, _ stint.ID) ([]stint.RecordedStep, error) {
 	return hang[[]stint.RecordedStep](ctx)
 }
+func (hanging) Log(ctx context.Context, _ stint.ID, _ store.LogFilter) ([]stint.LogLine, error) {
+	return hang[[]stint.LogLine](ctx)
+}
+func (hanging) Progress(ctx context.Context, _ stint.ID) ([]stint.Progress, error) {
+	return hang[[]stint.Progress](ctx)
+}
 func (hanging) Signals(ctx context.Context, _ stint.ID) ([]stint.SentSignal, error) {
 	return hang[[]stint.SentSignal](ctx)
 }

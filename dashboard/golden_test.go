@@ -110,7 +110,10 @@ func goldenPages(t *testing.T) map[string]struct {
 			{Name: "report", Began: noon.Add(-48 * time.Minute), Ended: noon.Add(-48 * time.Minute), Bytes: 20_000},
 			{Name: "hidden", Began: noon.Add(-48 * time.Minute), Ended: noon.Add(-48 * time.Minute)},
 		}}, Earlier: 1234, History: []attempt{{failed.Attempts[1], view.Result{}}, {failed.Attempts[0], view.Result{}}}, Related: []stint.JobInfo{waiting}, More: true}},
-		"job-running": {"/jobs/44", jobPage{Job: view.Job{JobInfo: &running, RunsOn: &view.Runner{Token: 5, Instance: "one", Host: "h1", PID: 11, Beat: noon.Add(-time.Second)}}}},
+		"job-running": {"/jobs/44", jobPage{Job: view.Job{JobInfo: &running, Progress: []stint.Progress{{Run: 44, Attempt: 1, N: 3, At: noon.Add(-2 * time.Second), Fraction: 0.995, Text: "page <40>"}}, Log: []stint.LogLine{
+			{Run: 44, Attempt: 1, N: 2, At: noon.Add(-4 * time.Second), Text: "page <b> is loaded"},
+			{Run: 44, Attempt: 1, N: 1235, At: noon.Add(-3 * time.Second), Level: slog.LevelError, Text: "\x1b[31mno\x1b[0m"},
+		}, RunsOn: &view.Runner{Token: 5, Instance: "one", Host: "h1", PID: 11, Beat: noon.Add(-time.Second)}}}},
 		"job-blocked": {"/jobs/47", jobPage{Job: view.Job{JobInfo: &blocked, Signals: []view.Signal{
 			{SentSignal: stint.SentSignal{N: 7, Name: "paid <b>", Sent: noon.Add(-time.Hour), Step: "payment", Value: json.RawMessage(`{"by":"<ann>"}`)}},
 			{SentSignal: stint.SentSignal{N: 9, Name: "scan", Sent: noon.Add(-time.Minute)}, Bytes: 20_000},

@@ -165,9 +165,12 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 	defer cancel()
 	low := s.inflight.low()
 	beat := store.Heartbeat{Number: number, Running: s.inflight.running(s.announcements()), Low: low}
+	logs := s.logs.gather(s)
+	beat.Logs = logs.records
 	sent := time.Now()
 	proof := s.inflight.acknowledged()
 	reply, err := s.store.Heartbeat(limit, s.token, beat)
+	s.logs.sent(logs, err)
 	if errors.Is(err, store.ErrMoved) {
 		return s.move(limit, err)
 	}

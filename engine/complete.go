@@ -76,6 +76,7 @@ func CompleteTx(ctx context.Context, tx stint.Tx, result any) error {
 	t := a.task
 	x := store.Conclude(t.entry, store.Result{Outcome: stint.OutcomeCompleted, Result: raw}, a.s.clock.at(time.Now()), 0)
 	x.Nonce, x.Slot, x.Started, x.Ended = t.claim.ref.Nonce, t.done.Slot, t.done.Started, time.Now()
+	x.Log = a.unsaid()
 	t.tx = txUnknown
 	t.txRecord = &x
 	moves := a.s.moves.Load()

@@ -22,6 +22,7 @@ var ErrStillRunning = errors.New("engine: handlers are still running")
 type Engine struct {
 	store          store.Store
 	reader         store.Reader  // the store, if it is one
+	keepsLogs      bool          // the store keeps what handlers say
 	client         *stint.Client // for handlers
 	mux            *stint.Mux
 	config         Config
@@ -45,6 +46,7 @@ func New(jobs store.Store, mux *stint.Mux, config Config) (*Engine, error) {
 		e.client = stint.NewClient(jobs)
 	}
 	e.reader, _ = jobs.(store.Reader)
+	_, e.keepsLogs = jobs.(store.LogReader)
 	return e, nil
 }
 

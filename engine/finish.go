@@ -236,7 +236,7 @@ func (s *session) giveUp(batch []*task) {
 // stripTexts removes what the handler wrote, for a database that refuses it: the outcome still
 // counts.
 func stripTexts(x *store.Completion) {
-	x.Result, x.Reason = nil, "the database refused what the handler returned"
+	x.Result, x.Reason, x.Log = nil, "the database refused what the handler returned", nil
 	if x.Error != nil {
 		x.Error = &stint.Failure{Class: "unstorable", Message: "the database refused the error's text", Recoverable: x.Error.Recoverable}
 	}

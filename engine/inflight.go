@@ -27,6 +27,7 @@ type task struct {
 	claimed   time.Time // since when it waited for them
 
 	done store.Completion // its outcome; Slot and Started are set when the handler starts
+	log  *store.LogRecord // what its handler said that no beat brought; nil for nothing
 	tx   txOutcome        // the result of the handler's own completion
 	drop bool             // the engine was fenced: nothing may be recorded
 

@@ -88,7 +88,7 @@ func (e *Engine) runNow(ctx context.Context, job stint.NewJob) (store.Completion
 func (e *Engine) joinTemporary(ctx context.Context) (*session, error) {
 	c := e.config
 	c.Slots, c.QueueSlots = 1, nil
-	return (&Engine{store: e.store, reader: e.reader, client: e.client, mux: e.mux, meters: e.meters, config: c}).join(ctx)
+	return (&Engine{store: e.store, reader: e.reader, keepsLogs: e.keepsLogs, client: e.client, mux: e.mux, meters: e.meters, config: c}).join(ctx)
 }
 
 // serveTemporary does for the jobs of a call what a running engine does for its own: it beats,

@@ -64,6 +64,7 @@ func (a *attempt) close(err error) {
 	a.runContext.close()
 	a.mu.Unlock()
 	a.recording.Wait()
+	a.task.log = a.unsaid()
 	if a.task.tx == txCompleted && err != nil {
 		a.s.emit(event.Event{
 			Type: event.EventTrouble, Engine: a.s.token, Job: &a.task.entry.Job,
@@ -129,7 +130,7 @@ func (s *session) conclude(t *task, end store.Result) *task {
 	}
 	t.done = store.ConcludeWith(s.mux.RetryFuncs(), t.entry, end, s.clock.at(now), random01())
 	t.done.Nonce, t.done.Slot = t.claim.ref.Nonce, slot
-	t.done.Started, t.done.Ended = began, now
+	t.done.Started, t.done.Ended, t.done.Log = began, now, t.log
 	cleanTexts(&t.done)
 	if end.Limit != "" {
 		s.permits.deferLimit(t, end.Limit, end.Snooze)

@@ -73,6 +73,8 @@ type session struct {
 	moves      atomic.Int64 // how often it went on at another server
 	endEvents  endEvents
 
+	logs logs // of the loop of beats
+
 	stepRequests chan *stepRequest // from handlers whose steps are to be recorded
 	stepsOver    chan struct{}     // closed when no more are
 }

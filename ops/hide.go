@@ -56,6 +56,24 @@ func (l *Local) seenSignals(ctx context.Context, signals []view.Signal) {
 	}
 }
 
+// seenProgress hides in what runs said of their progress what who asks may not see.
+func (l *Local) seenProgress(ctx context.Context, all []stint.Progress) {
+	if !l.blind(ctx) {
+		return
+	}
+	for i := range all {
+		all[i].Text = ""
+	}
+}
+
+// seenLog hides in what a job said what who asks may not see: all that was logged.
+func (l *Local) seenLog(ctx context.Context, shown *view.Job) {
+	if l.blind(ctx) {
+		shown.Log = nil
+	}
+	l.seenProgress(ctx, shown.Progress)
+}
+
 // seenSchedules are schedules as who asks may see them.
 func (l *Local) seenSchedules(ctx context.Context, schedules []store.ScheduleInfo) []store.ScheduleInfo {
 	if !l.blind(ctx) {

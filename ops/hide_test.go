@@ -26,6 +26,10 @@ func TestWhatIsHiddenFromViewersIsThereForOthersWhoShareIt(t *testing.T) {
 	if l.seenSignals(t.Context(), signals); signals[0].Value != nil || signals[1].Bytes != 0 || signals[0].Name != "a" {
 		t.Errorf("a viewer sees %+v", signals)
 	}
+	told := view.Job{Log: []stint.LogLine{{Text: "secret"}}, Progress: []stint.Progress{{Fraction: 0.5, Text: "secret"}}}
+	if l.seenLog(t.Context(), &told); told.Log != nil || told.Progress[0].Text != "" || told.Progress[0].Fraction != 0.5 {
+		t.Errorf("a viewer sees %+v", told)
+	}
 	l.As.Role = guard.Operator
 	if j := l.seen(t.Context(), shared)[0]; j.Args == nil {
 		t.Errorf("an operator sees %+v", j)

@@ -123,6 +123,7 @@ var ShowJob = declare(&Op[ShowInput, view.Job]{
 			shown.JobInfo = &l.seen(ctx, []stint.JobInfo{*shown.JobInfo})[0]
 			l.seenSteps(ctx, shown.Steps)
 			l.seenSignals(ctx, shown.Signals)
+			l.seenLog(ctx, &shown)
 		}
 		return shown, err
 	},

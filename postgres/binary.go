@@ -94,6 +94,10 @@ func int4array(values []int32) param {
 	return arrayOf(pgtype.Int4ArrayOID, pgtype.Int4OID, values, putInt4)
 }
 
+func float8array(values []float64) param {
+	return arrayOf(pgtype.Float8ArrayOID, pgtype.Float8OID, values, func(b []byte, v float64) []byte { return putInt8(b, int64(math.Float64bits(v))) })
+}
+
 func int2array(values []int16) param {
 	return arrayOf(pgtype.Int2ArrayOID, pgtype.Int2OID, values, putInt2)
 }

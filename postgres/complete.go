@@ -28,6 +28,10 @@ func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine store.EngineID
 		[]any{int64(engine), int64(claim.Lane), claim.N, int64(claim.Nonce), int64(x.Pos), int64(x.Job), x.Attempt, x.Slot,
 			age(time.Now(), x.Started), result, x.Flow},
 	}
+	if x.Log != nil {
+		complete.text += s.sql.in(` from stint.keep_logs($1, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)`)
+		complete.args = append(complete.args, newLogColumns([]store.LogRecord{*x.Log}).args()...)
+	}
 	if err := commitIn(ctx, tx, complete, errConcluded); err != nil {
 		return fmt.Errorf("complete job %d: %w", x.Job, err)
 	}

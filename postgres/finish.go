@@ -20,6 +20,9 @@ import (
 const finishSQL = `select stint.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
   $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, x_limits => $29, s_awaits => $30, x_flow => $31, p_again => $32)`
 
+// finishLogsSQL keeps before that what the attempts said: they have no outcome yet.
+const finishLogsSQL = finishSQL + ` from stint.keep_logs($1, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47)`
+
 // Finish implements [store.Finisher]: one message to its commit.
 func (s *Store) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	if len(done) == 0 {
@@ -37,7 +40,7 @@ func (s *Store) Finish(ctx context.Context, engine store.EngineID, claims []stor
 	}
 	params := append([]param{int8s(engine)}, claimParams(claims)...)
 	params = append(params, rows...)
-	n, err := s.finishNew(ctx, params)
+	n, err := s.finishNew(ctx, params, logsOf(done).params())
 	if err != nil {
 		return 0, fmt.Errorf("record %d outcomes: %w", len(done), err)
 	}
@@ -47,9 +50,9 @@ func (s *Store) Finish(ctx context.Context, engine store.EngineID, claims []stor
 
 // finishNew records outcomes as if none of them were recorded already, which
 // saves the server half of its work, and then as they are.
-func (s *Store) finishNew(ctx context.Context, params []param) (int, error) {
+func (s *Store) finishNew(ctx context.Context, params, logs []param) (int, error) {
 	again := false
-	finish := func() (int, error) { return s.finish(ctx, append(params, bools(again))) }
+	finish := func() (int, error) { return s.finish(ctx, append(params, bools(again)), logs) }
 	n, err := retryExplicit(s, finish)
 	if isDuplicate(err) {
 		again = true
@@ -100,18 +103,22 @@ func sorted(done []store.Completion) []store.Completion {
 	return all
 }
 
-func (s *Store) finish(ctx context.Context, params []param) (int, error) {
+func (s *Store) finish(ctx context.Context, params, logs []param) (int, error) {
+	text := s.sql.finish
+	if logs != nil {
+		text, params = s.sql.finishLogs, append(params, logs...)
+	}
 	conn, err := s.work().Acquire(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer conn.Release()
-	p, err := s.pipeline(ctx, conn.Conn(), s.sql.finish)
+	p, err := s.pipeline(ctx, conn.Conn(), text)
 	if err != nil {
 		return 0, err
 	}
 	written := 0
-	err = p.call(s.explicit.Load(), s.sql.finish, func(v [][]byte) { written = int(int32of(v[0])) }, params...)
+	err = p.call(s.explicit.Load(), text, func(v [][]byte) { written = int(int32of(v[0])) }, params...)
 	return written, translate(err)
 }
 

@@ -131,7 +131,12 @@ func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.He
 		}
 		return err
 	}
-	err = s.once(ctx, scan, s.sql.in(beatSQL), engine, b.Low, notNil(b.Running), b.Number, len(s.steps))
+	beat := statement{s.sql.in(beatSQL), []any{engine, b.Low, notNil(b.Running), b.Number, len(s.steps)}}
+	if len(b.Logs) == 0 {
+		err = s.once(ctx, scan, beat.text, beat.args...)
+	} else {
+		err = s.beatWith(ctx, b.Logs, engine, beat, scan)
+	}
 	switch {
 	case err == nil && !found:
 		err = store.ErrBuried

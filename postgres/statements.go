@@ -23,7 +23,7 @@ type statements struct {
 	look, claim, taken, fetch        string
 	claimLanes, takenOfLanes         string
 	lookSince                        string
-	finish, record                   string
+	finish, finishLogs, record       string
 	promote                          string
 	due, fire                        string
 	nowFence, nowLock, nowKey, now   string
@@ -37,7 +37,7 @@ func (q *statements) load(schema string) {
 		oneSQL: &q.one, oneOfPolicySQL: &q.oneOfPolicy, oneOfMoreSQL: &q.oneOfMore, enqueueSQL: &q.enqueue, scheduleSQL: &q.schedule, keyedSQL: &q.keyed, uniqueSQL: &q.unique, reserveSQL: &q.reserve, notifySQL: &q.notify, notifyWorkSQL: &q.notifyWork, passOnSQL: &q.passOn, ringSQL: &q.ring,
 		lookSQL: &q.look, claimSQL: &q.claim, takenSQL: &q.taken, fetchSQL: &q.fetch,
 		lookSinceSQL: &q.lookSince, claimLanesSQL: &q.claimLanes, takenOfLanesSQL: &q.takenOfLanes,
-		finishSQL: &q.finish, recordSQL: &q.record, promoteSQL: &q.promote, dueSQL: &q.due, fireSQL: &q.fire,
+		finishSQL: &q.finish, finishLogsSQL: &q.finishLogs, recordSQL: &q.record, promoteSQL: &q.promote, dueSQL: &q.due, fireSQL: &q.fire,
 		nowFenceSQL: &q.nowFence, nowLockSQL: &q.nowLock, nowKeySQL: &q.nowKey, nowSQL: &q.now,
 		gatesSQL: &q.gates, putPermitsSQL: &q.putPermits,
 	} {

@@ -15,7 +15,7 @@ import (
 	"github.com/stint-go/stint/storetest"
 )
 
-var traps = slices.Concat(claimTraps, costTraps, fenceTraps, finishTraps, enqueueTraps, keyTraps, uniqueTraps, wakeTraps, upkeepTraps, sumTraps, permitTraps, stepTraps, signalTraps)
+var traps = slices.Concat(claimTraps, costTraps, fenceTraps, finishTraps, enqueueTraps, keyTraps, uniqueTraps, wakeTraps, upkeepTraps, sumTraps, permitTraps, stepTraps, signalTraps, logTraps)
 
 // bench is a store that a trap's check works on. An error that ends the check
 // early is the check's answer.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -165,6 +166,12 @@ func lively(t *testing.T, st anyStore) {
 	for i, value := range []string{`"<c> & d"`, `12345678901234567890`, `null`, `"` + strings.Repeat("x", view.MostResult) + `"`} {
 		check(st.Signal(ctx, stint.Tx{}, entries[0].ID, stint.Signal{Name: fmt.Sprintf("%d <b>", i), Value: []byte(value), Key: []string{"", "a", "", "b"}[i]}))
 	}
+	talk := store.LogRecord{Claim: claim.ClaimRef, Pos: entries[0].Pos, Job: entries[0].ID, RunLog: stint.RunLog{Progress: &stint.Progress{N: 1, At: time.Now(), Fraction: 1.0 / 3, Text: "<a>"}}}
+	for i, text := range []string{"<c> & d", "", "ünï", strings.Repeat("x", stint.MaxLine), "e"} {
+		talk.Lines = append(talk.Lines, stint.LogLine{N: 2*i + 1, At: time.Now(), Level: slog.Level(4 * i), Text: text})
+	}
+	_, err = st.Heartbeat(ctx, holder, store.Heartbeat{Number: 1, Running: []store.Position{entries[0].Pos}, Logs: []store.LogRecord{talk}})
+	check(err)
 	_, err = st.Acquire(ctx, "retention", holder, time.Hour)
 	check(err)
 	check(st.DeclareLimits(ctx, map[string]stint.LimitRule{"smtp": {AtOnce: 3}}))
@@ -220,6 +227,7 @@ func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 		store.ScheduleKeeper
 		store.StepReader
 		store.Signaler
+		store.LogReader
 		report.LiveStats
 		Engines(ctx context.Context) ([]store.EngineInfo, error)
 		EngineMetrics(ctx context.Context) ([]report.Metrics, error)
@@ -228,11 +236,13 @@ func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 		Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error)
 	}
 	questions := map[string]call[both]{
-		"Counts":          func(ctx context.Context, s both) (any, error) { return s.Counts(ctx) },
-		"Kinds":           func(ctx context.Context, s both) (any, error) { return s.Kinds(ctx) },
-		"Job of none":     func(ctx context.Context, s both) (any, error) { return s.Job(ctx, 99) },
-		"Steps of none":   func(ctx context.Context, s both) (any, error) { return s.Steps(ctx, 99) },
-		"Signals of none": func(ctx context.Context, s both) (any, error) { return s.Signals(ctx, 99) },
+		"Counts":           func(ctx context.Context, s both) (any, error) { return s.Counts(ctx) },
+		"Kinds":            func(ctx context.Context, s both) (any, error) { return s.Kinds(ctx) },
+		"Job of none":      func(ctx context.Context, s both) (any, error) { return s.Job(ctx, 99) },
+		"Steps of none":    func(ctx context.Context, s both) (any, error) { return s.Steps(ctx, 99) },
+		"Log of none":      func(ctx context.Context, s both) (any, error) { return s.Log(ctx, 99, store.LogFilter{}) },
+		"Progress of none": func(ctx context.Context, s both) (any, error) { return s.Progress(ctx, 99) },
+		"Signals of none":  func(ctx context.Context, s both) (any, error) { return s.Signals(ctx, 99) },
 		"Signal to one that ended": func(ctx context.Context, s both) (any, error) {
 			return nil, s.Signal(ctx, stint.Tx{}, 1, stint.Signal{Name: "late", Value: []byte("1")})
 		},
@@ -270,6 +280,10 @@ func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 	for id := range stint.ID(10) {
 		questions["Job "+(id+1).String()] = func(ctx context.Context, s both) (any, error) { return s.Job(ctx, id+1) }
 		questions["Steps of "+(id+1).String()] = func(ctx context.Context, s both) (any, error) { return s.Steps(ctx, id+1) }
+		for name, f := range map[string]store.LogFilter{"": {}, "first of ": {Limit: 2}, "last of ": {Limit: 2, Last: true}, "rest of ": {Run: int64(id + 1), N: 3}} {
+			questions["Log: "+name+(id+1).String()] = func(ctx context.Context, s both) (any, error) { return s.Log(ctx, id+1, f) }
+		}
+		questions["Progress of "+(id+1).String()] = func(ctx context.Context, s both) (any, error) { return s.Progress(ctx, id+1) }
 		questions["Signals of "+(id+1).String()] = func(ctx context.Context, s both) (any, error) { return s.Signals(ctx, id+1) }
 	}
 	for name, f := range filters {
@@ -320,6 +334,12 @@ func showsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 	}
 	if len(got.Signals) != 4 || got.Signals[3].Bytes != view.MostResult+2 {
 		t.Errorf("its signals are %+v", got.Signals)
+	}
+	if len(got.Log) != 5 || got.LastProgress() == nil || got.LastProgress().Text != "<a>" {
+		t.Errorf("it said %+v, and is at %+v", got.Log, got.Progress)
+	}
+	if none, err := ops.ReadLog.Call(ctx, server, ops.LogInput{JobName: ops.JobName{ID: 99}}); !errors.Is(err, stint.ErrNotFound) {
+		t.Errorf("the log of a job that there is not: %v, %v", none, err)
 	}
 	if none, err := ops.ListSignals.Call(ctx, server, ops.JobName{ID: 99}); !errors.Is(err, stint.ErrNotFound) {
 		t.Errorf("the signals of a job that there is not: %v, %v", none, err)

@@ -26,6 +26,7 @@ var _ interface {
 	store.ScheduleKeeper
 	store.StepReader
 	store.Signaler
+	store.LogReader
 	report.LiveStats
 	report.ErrorAnalyst
 	store.Clock
@@ -101,6 +102,35 @@ func (s *Store) Signals(ctx context.Context, job stint.ID) ([]stint.SentSignal, 
 	return all, err
 }
 
+// Log implements [store.LogReader]. A server may refuse it to viewers.
+func (s *Store) Log(ctx context.Context, job stint.ID, f store.LogFilter) (all []stint.LogLine, err error) {
+	in := ops.LogInput{JobName: ops.JobName{ID: int64(job)}, Run: f.Run, N: f.N, Last: f.Last}
+	for {
+		in.Limit = linesPage
+		if f.Limit > 0 {
+			in.Limit = min(linesPage, f.Limit-len(all))
+		}
+		lines, err := ops.ReadLog.Call(ctx, s, in)
+		if errors.Is(err, stint.ErrNotFound) {
+			return nil, nil
+		}
+		all = append(all, lines...)
+		if err != nil || f.Last || len(lines) < in.Limit || len(all) == f.Limit {
+			return all, err
+		}
+		in.Run, in.N = lines[len(lines)-1].Run, lines[len(lines)-1].N
+	}
+}
+
+// Progress implements [store.LogReader]. A server may hide the texts from viewers.
+func (s *Store) Progress(ctx context.Context, job stint.ID) ([]stint.Progress, error) {
+	all, err := ops.ReadProgress.Call(ctx, s, ops.JobName{ID: int64(job)})
+	if errors.Is(err, stint.ErrNotFound) {
+		err = nil
+	}
+	return all, err
+}
+
 // inNone refuses a transaction of the caller's.
 func inNone(tx stint.Tx) error {
 	if tx.Handle == nil {
@@ -111,6 +141,7 @@ func inNone(tx stint.Tx) error {
 
 // How much one request asks for: jobs carry arguments.
 var (
+	linesPage   = 1000
 	jobsPage    = 200
 	idsPage     = 10_000
 	changesPage = 200

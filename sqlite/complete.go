@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -54,7 +55,23 @@ func (s *Store) finishIn(ctx context.Context, tx *sql.Tx, engine store.EngineID,
 	} else if !exists || x.Nonce != claim.Nonce {
 		return fmt.Errorf("%w: number %d of lane %d", store.ErrClaimGone, claim.N, claim.Lane)
 	}
-	started, finished := span(x, time.Now())
+	now := time.Now()
+	keep := logKeeper{
+		found: func(text string, args ...any) (bool, error) { return s.foundIn(ctx, tx, text, args...) },
+		exec: func(text string, args ...any) error {
+			for i, arg := range args {
+				if raw, ok := arg.(json.RawMessage); ok {
+					args[i] = string(raw) // to the driver it is a blob
+				}
+			}
+			_, err := tx.ExecContext(ctx, s.named(text), args...)
+			return translate(err)
+		},
+	}
+	if err := keep.logs(engine, x.Log, now); err != nil {
+		return err
+	}
+	started, finished := span(x, now)
 	job := int64(x.Job)
 	if job == int64(x.Pos) {
 		job = 0

@@ -41,7 +41,13 @@ func (s *Store) Finish(ctx context.Context, engine store.EngineID, claims []stor
 				return false, fmt.Errorf("%w: number %d of lane %d", store.ErrClaimGone, ref.N, ref.Lane)
 			}
 		}
-		r, err := c.recorder(engine, time.Now())
+		now := time.Now()
+		for i := range done {
+			if err := c.logs(engine, done[i].Log, now); err != nil {
+				return false, err
+			}
+		}
+		r, err := c.recorder(engine, now)
 		for left := done; len(left) > 0 && err == nil; {
 			n := bulk(len(left), func(i int) int { return sizeOf(&left[i]) })
 			var added int

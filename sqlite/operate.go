@@ -194,6 +194,8 @@ var removeSQL = []string{
 	`delete from stint_executions where job in (select value from json_each(?1))`,
 	`delete from stint_steps where job in (select value from json_each(?1))`,
 	`delete from stint_signals where job in (select value from json_each(?1))`,
+	`delete from stint_lines where job in (select value from json_each(?1))`,
+	`delete from stint_progress where job in (select value from json_each(?1))`,
 	`delete from stint_cancellations where job in (select value from json_each(?1))`,
 	`delete from stint_entries where job in (select value from json_each(?1))`,
 	`delete from stint_entries where pos in (select value from json_each(?1))`,

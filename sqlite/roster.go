@@ -101,6 +101,11 @@ func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.He
 		if err == nil && !stands {
 			err = store.ErrBuried
 		}
+		for i := range b.Logs {
+			if err == nil {
+				err = c.logs(engine, &b.Logs[i], now)
+			}
+		}
 		return false, err
 	})
 	if errors.Is(err, store.ErrBuried) {

@@ -32,6 +32,8 @@
 //
 // # What it looks at
 //
+// What handlers say of themselves while they run is there as well ([Worker.Log], [Worker.Progress]).
+//
 // Assertions look at the database, as any other process would. They do not see what an open
 // transaction has enqueued: assert after the commit.
 package stinttest

@@ -615,3 +615,31 @@ func TestAWaitEndsBeforeALaterJobInABubble(t *testing.T) {
 		}
 	})
 }
+
+func TestATestSeesWhatAHandlerSaid(t *testing.T) {
+	everywhere(t, func(t *testing.T, on func(mux *stint.Mux, c ...engine.Config) *stinttest.Worker) {
+		mux := stint.NewMux()
+		stint.Handle(mux, mail, func(ctx context.Context, job *stint.Job, n note) error {
+			stint.SetProgress(ctx, float64(job.Attempt)/2, n.Text)
+			stint.Logger(ctx).Info("sent", "to", n.Text, "attempt", job.Attempt)
+			if job.Attempt == 1 {
+				return errors.New("no")
+			}
+			return nil
+		})
+		stint.Handle(mux, chore, func(context.Context, *stint.Job, note) error { return nil })
+		w := on(mux)
+		run := stinttest.Perform(w, mail, note{"ada"})
+		if p, lines := w.Progress(run.Job.ID), w.Log(run.Job.ID); p == nil || p.Fraction != 0.5 || p.Text != "ada" || len(lines) != 1 || lines[0].Text != "sent to=ada attempt=1" {
+			t.Errorf("it said %v, and is at %v", lines, p)
+		}
+		w.Drain()
+		if p, lines := w.Progress(run.Job.ID), w.Log(run.Job.ID); p == nil || p.Fraction != 1 || len(lines) != 2 || lines[1].Attempt != 2 {
+			t.Errorf("it said %v, and is at %v", lines, p)
+		}
+		silent := stinttest.Perform(w, chore, note{})
+		if p, lines := w.Progress(silent.Job.ID), w.Log(silent.Job.ID); p != nil || len(lines) != 0 {
+			t.Errorf("one that says nothing said %v, and is at %v", lines, p)
+		}
+	})
+}

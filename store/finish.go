@@ -65,6 +65,8 @@ type Completion struct {
 	// Limits are those of the entry, if the job comes again or failed: there may be an order that it
 	// holds up (see [GateOrder]).
 	Limits string
+
+	Log *LogRecord // what it said that no beat brought: see [LogReader]; nil for nothing
 }
 
 // Next is what follows an attempt that was not the last: a row in

@@ -166,6 +166,9 @@ type Heartbeat struct {
 	// number has an outcome for each entry, and no request with a lower
 	// number is on its way.
 	Low int64
+
+	// Logs are what attempts said since the last beat that arrived: see [LogReader].
+	Logs []LogRecord
 }
 
 // HeartbeatReply are what an engine is asked to do, as it learns with a beat.

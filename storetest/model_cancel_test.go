@@ -157,6 +157,9 @@ func (m *model) FinishTx(_ context.Context, tx stint.Tx, engine store.EngineID, 
 	if m.is("loses results of transactions") {
 		x.Result = nil
 	}
+	if x.Log != nil && !m.is("hears nothing in transactions") {
+		m.keepLog(engine, x.Log)
+	}
 	m.record(engine, x)
 	if !m.is("completes and leaves the rest open") {
 		in.commit()

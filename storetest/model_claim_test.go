@@ -204,6 +204,9 @@ func (m *model) Finish(ctx context.Context, engine store.EngineID, claims []stor
 	}
 	n := 0
 	for _, x := range done {
+		if x.Log != nil && !m.is("hears nothing with outcomes") {
+			m.keepLog(engine, x.Log)
+		}
 		if m.record(engine, x) {
 			n++
 		}

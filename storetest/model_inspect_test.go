@@ -285,6 +285,9 @@ func (m *model) Audit(context.Context) (*store.Ledger, error) {
 	for key := range m.steps {
 		l.Steps = append(l.Steps, key.job)
 	}
+	for _, s := range m.said {
+		l.Steps = append(l.Steps, s.job)
+	}
 	for _, e := range m.engines {
 		l.Engines = append(l.Engines, e.Token)
 	}

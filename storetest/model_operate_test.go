@@ -181,6 +181,7 @@ func (d *database) erase(id stint.ID) {
 	delete(d.cancelled, id)
 	d.eraseSteps(id)
 	d.eraseSignals(id)
+	d.eraseLog(id)
 	if d.is("forgets the keys of what it deletes") {
 		d.rows = slices.DeleteFunc(d.rows, func(r *row) bool { return r.key != "" && r.holder == id })
 	}

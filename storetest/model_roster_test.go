@@ -64,6 +64,11 @@ func (m *model) Heartbeat(_ context.Context, token store.EngineID, b store.Heart
 	if m.is("holds again with a beat") {
 		m.held[token] = true
 	}
+	for i := range b.Logs {
+		if !m.is("hears nothing with beats") {
+			m.keepLog(token, &b.Logs[i])
+		}
+	}
 	e.Beat = time.Now()
 	m.lows[token] = max(m.lows[token], b.Low)
 	e.Low = m.lows[token]

@@ -81,6 +81,7 @@ type database struct {
 	summed    map[store.Position]bool
 	changes   []store.Change // the newest last
 	steps     map[stepOf]stint.RecordedStep
+	said      map[store.Position]*said
 }
 
 // row is one of five things: a job, an entry, a wait, a key or a signal. It is invisible
@@ -139,6 +140,7 @@ func (d *database) reset() {
 	d.numbers = map[store.LaneID]int64{}
 	d.metrics, d.gone, d.changes = nil, nil, nil
 	d.steps = map[stepOf]stint.RecordedStep{}
+	d.said = map[store.Position]*said{}
 	d.summed = map[store.Position]bool{}
 	d.bells = map[int]func(store.News){}
 }

@@ -18,15 +18,17 @@ var (
 	Deletable   = []stint.State{stint.Completed, stint.Failed, stint.Cancelled}
 )
 
-// Job is a job with what its steps came to, the signals that it got, and who performs it now, or which limits keep it
+// Job is a job with what its steps came to, the signals that it got, what its runs said, and who performs it now, or which limits keep it
 // from that.
 type Job struct {
 	*stint.JobInfo
-	RunsOn  *Runner          `json:"runs_on,omitempty"`
-	Gates   []store.GateInfo `json:"gates,omitempty"` // while it is available: what is in use of its limits
-	Steps   []Step           `json:"steps,omitempty" doc:"What the steps of its handler came to, in the order in which they ended. A result of more than 16 KiB is left out: the steps of the job have it"`
-	Signals []Signal         `json:"signals,omitempty" doc:"The signals that were sent to it, in the order of that. A value of more than 16 KiB is left out: the signals of the job have it"`
-	Ahead   int              `json:"ahead,omitempty"` // and how many go before it that have its queue, priority and limits, up to MostAhead
+	RunsOn   *Runner          `json:"runs_on,omitempty"`
+	Gates    []store.GateInfo `json:"gates,omitempty"` // while it is available: what is in use of its limits
+	Steps    []Step           `json:"steps,omitempty" doc:"What the steps of its handler came to, in the order in which they ended. A result of more than 16 KiB is left out: the steps of the job have it"`
+	Signals  []Signal         `json:"signals,omitempty" doc:"The signals that were sent to it, in the order of that. A value of more than 16 KiB is left out: the signals of the job have it"`
+	Progress []stint.Progress `json:"progress,omitempty" doc:"How far its runs said they were, up to the last 20 of those that did"`
+	Log      []stint.LogLine  `json:"log,omitempty" doc:"The last 50 lines that its runs logged: the log of the job has more"`
+	Ahead    int              `json:"ahead,omitempty"` // and how many go before it that have its queue, priority and limits, up to MostAhead
 }
 
 // MostAhead is up to how many jobs are counted that go before one.
@@ -67,6 +69,9 @@ func JobFrom(ctx context.Context, store Store, job *stint.JobInfo) (j Job, err e
 		return Job{}, err
 	}
 	if j.Signals, err = shortSignalsOf(ctx, store, job.ID); err != nil {
+		return Job{}, err
+	}
+	if err := j.logOf(ctx, store); err != nil {
 		return Job{}, err
 	}
 	j.Gates, err = GatesOf(ctx, store, job)

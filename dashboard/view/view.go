@@ -18,6 +18,7 @@ type Store interface {
 	store.ScheduleKeeper
 	store.StepReader
 	store.SignalReader
+	store.LogReader
 	Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) // see [store.Limiter]
 	Fetch(ctx context.Context, at []store.Position) ([]store.Entry, error)       // see [store.Claimer]
 }

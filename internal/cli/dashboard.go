@@ -149,7 +149,7 @@ func (f *dashboardFlags) addAs(flags *pflag.FlagSet, usage string) {
 	flags.Var(dashboardAddresses.in(&f.address), f.flag("address"), usage)
 	flags.StringVar(&f.path, f.flag("path"), "", "where the dashboard is below its address: /stint (default /)")
 	flags.Var(nameList(&f.hosts, "hosts"), f.flag("hosts"), "the names that the dashboard is reached by through a proxy or from other machines, separated by commas (default those of this machine alone)")
-	flags.BoolVar(&f.hideArgs, f.flag("hide-args"), false, "keep arguments, metadata, results and values of signals from viewers")
+	flags.BoolVar(&f.hideArgs, f.flag("hide-args"), false, "keep arguments, metadata, results, values of signals and log lines from viewers")
 	flags.BoolVar(&f.readOnly, f.flag("read-only"), false, "allow no changes, whatever the role")
 	flags.StringVar(&f.certFile, f.flag("tls-cert"), "", "serve HTTPS with the certificates of this file, in PEM; it is read again when it changes (default HTTP)")
 	flags.StringVar(&f.keyFile, f.flag("tls-key"), "", "the file with their key (default the one of the certificates)")

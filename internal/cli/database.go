@@ -64,6 +64,7 @@ type reads interface {
 	store.Operator
 	store.Pauser
 	store.ScheduleKeeper
+	store.LogReader
 	report.LiveStats
 
 	Engines(ctx context.Context) ([]store.EngineInfo, error)

@@ -22,7 +22,7 @@ import (
 
 func (a *app) jobsCommand() *cobra.Command {
 	return a.group(page("jobs|job: List, show and watch jobs, cancel, retry and delete them"),
-		a.jobsListCommand(), a.jobsShowCommand(), a.jobsStepsCommand(), a.jobsSignalsCommand(), a.jobsSignalCommand(), a.jobsWatchCommand(), a.jobsCancelCommand(),
+		a.jobsListCommand(), a.jobsShowCommand(), a.jobsStepsCommand(), a.jobsSignalsCommand(), a.jobsSignalCommand(), a.jobsLogCommand(), a.jobsWatchCommand(), a.jobsCancelCommand(),
 		a.jobsRetryCommand(), a.jobsDeleteCommand())
 }
 
@@ -146,8 +146,9 @@ func (a *app) jobsShowCommand() *cobra.Command {
 	return a.asks(page(`show ID: Show a job with all of its attempts
 
 Show prints everything about a job: what was enqueued, the engine that runs it now or
-the limits or signals that it waits for, what its steps came to, the signals that it got,
-and for each attempt when and where it ran, how it ended, its result and its error.
+the limits or signals that it waits for, how far its run said it is and what it logged
+last, what its steps came to, the signals that it got, and for each attempt when and
+where it ran, how it ended, its result and its error.
 --json prints one object with a list of executions.
 
 Examples:
@@ -173,6 +174,9 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 	d.add("kind", j.Kind)
 	d.add("description", j.Description())
 	d.add("args", j.Args)
+	if p := shown.LastProgress(); p != nil {
+		d.add("progress", view.ProgressInWords(*p)+", "+words.Ago(p.At, now))
+	}
 	if r := shown.RunsOn; r != nil {
 		d.add("runs on", fmt.Sprintf("%s (%s, pid %d), announced %s", r.Instance, r.Host, r.PID, words.Ago(r.Beat, now)))
 	}
@@ -218,6 +222,7 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 	d.Render()
 	a.showSteps(shown)
 	a.showSignals(shown)
+	a.showLog(shown)
 	for _, x := range j.Attempts {
 		a.showExecution(j.Kind, x)
 	}

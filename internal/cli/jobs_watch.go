@@ -21,16 +21,19 @@ const jobsWatchHelp = `watch [ID]...: Follow jobs until they end
 
 Watch follows jobs until each has ended, with a line for every change. The exit code
 is 0 when all of them completed and 1 otherwise; with --json it prints each job once it
-has ended.
+has ended. With --follow it prints what they log and how far they are as well, about a
+second after they said so.
 
 Without ids it shows how many jobs are in each state, until it is interrupted.
 
 Examples:
   stint jobs watch 12
+  stint jobs watch --follow $(stint sh -- make test)
   stint jobs watch $(stint sh -- make test)`
 
 func (a *app) jobsWatchCommand() *cobra.Command {
-	return a.withJSON(a.does(page(jobsWatchHelp), func(ctx context.Context, _ *cobra.Command, args []string) error {
+	var follow bool
+	cmd := a.withJSON(a.does(page(jobsWatchHelp), func(ctx context.Context, _ *cobra.Command, args []string) error {
 		ids, err := jobIDs(args)
 		if err != nil {
 			return err
@@ -45,8 +48,11 @@ func (a *app) jobsWatchCommand() *cobra.Command {
 		if len(ids) == 0 {
 			return a.watchCounts(ctx, db)
 		}
-		return a.watchJobs(ctx, db, ids)
+		return a.watchJobs(ctx, db, ids, follow)
 	}))
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print what the jobs log and how far they are as well")
+	cmd.MarkFlagsMutuallyExclusive("follow", "json")
+	return cmd
 }
 
 // Each look costs a query, so the pause grows while nothing changes.
@@ -55,8 +61,9 @@ const (
 	lastPause  = 500 * time.Millisecond
 )
 
-func (a *app) watchJobs(ctx context.Context, db *database, ids []stint.ID) error {
+func (a *app) watchJobs(ctx context.Context, db *database, ids []stint.ID, follow bool) error {
 	shown := map[stint.ID]string{}
+	said := map[stint.ID]followed{}
 	failed := false
 	for pause := firstPause; len(ids) > 0; pause = min(2*pause, lastPause) {
 		var rest []stint.ID
@@ -68,11 +75,25 @@ func (a *app) watchJobs(ctx context.Context, db *database, ids []stint.ID) error
 				return err
 			}
 			line := progress(job)
-			if line != shown[id] {
-				shown[id], pause = line, firstPause
-				if !a.json {
-					fmt.Fprintf(a.out, "%s  job %d %s\n", time.Now().Format(time.TimeOnly), id, line)
+			changed := line != shown[id]
+			shown[id] = line
+			if job.State.Final() && follow { // all that it said is there: that comes before its end
+				if _, err = a.follow(ctx, db, id, said); err != nil {
+					return err
 				}
+			}
+			if changed && !a.json {
+				fmt.Fprintf(a.out, "%s  job %d %s\n", time.Now().Format(time.TimeOnly), id, line)
+			}
+			if !job.State.Final() && follow {
+				more, err := a.follow(ctx, db, id, said)
+				if err != nil {
+					return err
+				}
+				changed = changed || more
+			}
+			if changed {
+				pause = firstPause
 			}
 			if !job.State.Final() {
 				rest = append(rest, id)

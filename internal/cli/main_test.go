@@ -164,7 +164,7 @@ func serve() {
 // program is Main. With STINT_TEST_DEAF it performs one more kind, deaf, whose
 // handler leaves a file named as the variable says, and if that is "forever"
 // never ends, whatever it is told. With STINT_TEST_STEPS it performs stepwise,
-// and with STINT_TEST_SIGNALS awaiting.
+// with STINT_TEST_SIGNALS awaiting, and with STINT_TEST_TALKS talking.
 func program() {
 	if how := os.Getenv("STINT_TEST_DEAF"); how != "" {
 		kind := stint.KindInfo{Name: "deaf"}
@@ -188,6 +188,11 @@ func program() {
 			return awaiting
 		}, func(json.RawMessage) error { return nil }, nil})
 	}
+	if os.Getenv("STINT_TEST_TALKS") != "" {
+		builtin = append(builtin, builtinKind{stint.KindInfo{Name: "talking"}, func(kindOptions) stint.Handler {
+			return talking
+		}, func(json.RawMessage) error { return nil }, nil})
+	}
 	os.Exit(Main())
 }
 
@@ -199,6 +204,27 @@ func stepwise(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
 		}
 	}
 	return nil, stint.Sleep(ctx, "trial", time.Hour)
+}
+
+// talking says how far it is and logs lines, then waits for a file named go.
+func talking(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
+	stint.SetProgress(ctx, 0.4, "page 40")
+	stint.Logger(ctx).Info("begun", "pages", 100)
+	stint.Logger(ctx).Warn("slow")
+	for range 2000 {
+		stint.Logger(ctx).Info("a page is loaded, and this is a line about that")
+	}
+	for {
+		if _, err := os.Stat("go"); err == nil {
+			stint.SetProgress(ctx, 1, "")
+			return nil, nil
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // awaiting returns what is sent to it as the first signal "approved".

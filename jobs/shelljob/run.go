@@ -50,7 +50,8 @@ func (c Config) run(ctx context.Context, job *stint.Job, args Args) (*Result, er
 	}
 	defer p.close()
 	out := newOutput(cmp.Or(c.OutputLimit, 64<<10))
-	copied := collect(out, r)
+	said := newLines(ctx)
+	copied := collect(io.MultiWriter(out, said), r)
 
 	select {
 	case <-p.done:
@@ -62,6 +63,7 @@ func (c Config) run(ctx context.Context, job *stint.Job, args Args) (*Result, er
 		return nil, fmt.Errorf("%w; the command survives being killed", context.Cause(ctx))
 	}
 	drain(r, copied)
+	said.end()
 
 	result, err := conclude(cmd.ProcessState, out)
 	if !cancelled {
@@ -103,7 +105,7 @@ func (c Config) grace(ctx context.Context) time.Duration {
 
 // collect copies what arrives until the last writer has closed the pipe; then
 // it closes the channel.
-func collect(out *output, r *os.File) <-chan struct{} {
+func collect(out io.Writer, r *os.File) <-chan struct{} {
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)

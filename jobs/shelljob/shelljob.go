@@ -33,7 +33,8 @@
 // The result holds the exit code and the output, both streams in the order in
 // which they arrived, whether the attempt failed or not. Of a long output the
 // beginning and the end are kept. An exit code other than 0 is a failure, and
-// its message shows the end of the output.
+// its message shows the end of the output. While the command runs, the lines that it
+// writes are those that the job logs: see [stint.Logger].
 //
 // Arguments that can never be right fail for good. Everything else, a missing
 // program too, is left to the job's retry policy: programs, directories

@@ -265,6 +265,30 @@ create index signals_job on stint.signals (job, name, n);
 -- The last line: of several with one key the first counts.
 create unique index signals_key on stint.signals (job, key) where key is not null;
 
+-- Lines that the runs of jobs logged. A row is written once, and goes when newer ones of its
+-- run need the room, or with its job.
+create table stint.lines (
+  job   bigint      not null, -- its id
+  pos   bigint      not null, -- of the attempt
+  n     integer     not null check (n >= 1), -- which line of it; those that are missing were left out
+  at    timestamptz not null, -- when it was logged
+  level integer     not null, -- as slog numbers them: 0 is info, 4 a warning, 8 an error
+  text  text        not null, -- what it says
+  primary key (job, pos, n)
+);
+
+-- How far the runs of jobs said they were: of each the last that was said. Goes with the job.
+-- Beats change rows in their places, for which pages have room.
+create table stint.progress (
+  job      bigint           not null, -- its id
+  pos      bigint           not null, -- of the attempt
+  n        integer          not null check (n >= 1), -- which one of it that is
+  at       timestamptz      not null, -- when it said so
+  fraction double precision not null check (fraction between 0 and 1), -- how much is done
+  text     text, -- what it does; null for nothing
+  primary key (job, pos)
+) with (fillfactor = 70);
+
 -- Numbers of notes.
 create sequence stint.note_numbers as bigint;
 

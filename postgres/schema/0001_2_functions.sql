@@ -944,6 +944,46 @@ begin
 end
 $$;
 
+-- Keep what attempts say, of those that the engine has and that have no outcome, and answer how many these are.
+-- Both are in the order of positions, so that none waits for another crosswise. Of each: the lines of it that
+-- are left out from now on, if the last one is not 0, and how far it is, if the number of that is not 0; of each line
+-- also which attempt it is of, from 1.
+create function stint.keep_logs(p_engine bigint, p_lane bigint[], p_n bigint[], p_nonce bigint[], p_pos bigint[], p_job bigint[],
+  p_from integer[], p_to integer[], p_said integer[], p_age bigint[], p_fraction double precision[], p_text text[],
+  l_of integer[], l_n integer[], l_age bigint[], l_level integer[], l_text text[])
+returns integer language plpgsql
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+declare
+  ok    boolean := stint.fence(p_engine);
+  clock timestamptz := clock_timestamp();
+  mine  integer[]; -- of which attempts the engine has the entry
+begin
+  -- A job that is being removed is left alone: its entry goes before its lines do, so that no line stays
+  -- behind that is written meanwhile.
+  select array_agg(s.i::integer order by s.i) into mine
+    from (select u.i from unnest(p_lane, p_n, p_nonce, p_pos) with ordinality as u(lane, n, nonce, pos, i)
+          cross join lateral (select from stint.entries e where e.pos = u.pos for key share skip locked) e
+          where (select c.nonce = u.nonce and c.engine = p_engine from stint.claims c where c.lane = u.lane and c.n = u.n)) s;
+  -- A statement of its own: it sees what ended before the lock.
+  select array_agg(m.i) into mine from unnest(mine) as m(i) where not exists (select from stint.executions x where x.pos = p_pos[m.i]);
+  insert into stint.lines (job, pos, n, at, level, text)
+    select p_job[l.of], p_pos[l.of], l.n, clock - l.age * interval '1 microsecond', l.level, l.text
+    from unnest(l_of, l_n, l_age, l_level, l_text) with ordinality as l(of, n, age, level, text, i)
+    where l.of = any (mine) order by l.i
+    on conflict do nothing;
+  delete from stint.lines l using unnest(mine) as m(i)
+    where p_to[m.i] > 0 and l.job = p_job[m.i] and l.pos = p_pos[m.i] and l.n between p_from[m.i] and p_to[m.i];
+  -- The later one stays: a request may be held up.
+  insert into stint.progress as p (job, pos, n, at, fraction, text)
+    select p_job[m.i], p_pos[m.i], p_said[m.i], clock - p_age[m.i] * interval '1 microsecond', p_fraction[m.i], nullif(p_text[m.i], '')
+    from unnest(mine) with ordinality as m(i, o) where p_said[m.i] > 0 order by m.o
+    on conflict (job, pos) do update set n = excluded.n, at = excluded.at, fraction = excluded.fraction, text = excluded.text
+      where p.n < excluded.n;
+  return coalesce(cardinality(mine), 0);
+end
+$$;
+
 -- What an idempotency key stands for: a hash of a kind and its arguments. The
 -- text of jsonb is the same for equal values.
 create function stint.fingerprint(kind text, args jsonb) returns bytea language sql stable strict parallel safe

@@ -194,6 +194,9 @@ begin
   delete from stint.cancellations c where c.job = any (gone);
   delete from stint.entries e where e.job = any (gone);
   delete from stint.entries e where e.pos = any (gone);
+  -- After the entries, which a beat locks whose lines are not to be seen yet.
+  delete from stint.lines l where l.job = any (gone);
+  delete from stint.progress p where p.job = any (gone);
 end
 $$;
 

@@ -214,6 +214,29 @@ create index stint_signals_job on stint_signals (job, name);
 -- The last line: of several with one key the first counts.
 create unique index stint_signals_key on stint_signals (job, key) where key is not null;
 
+-- Lines that the runs of jobs logged. A row is written once, and goes when newer ones of its
+-- run need the room, or with its job.
+create table stint_lines (
+  job   integer not null, -- its id
+  pos   integer not null, -- of the attempt
+  n     integer not null check (n >= 1), -- which line of it; those that are missing were left out
+  at    integer not null, -- when it was logged
+  level integer not null, -- as slog numbers them: 0 is info, 4 a warning, 8 an error
+  text  text    not null,
+  primary key (job, pos, n)
+) strict, without rowid;
+
+-- How far the runs of jobs said they were: of each the last that was said. Goes with the job.
+create table stint_progress (
+  job      integer not null, -- its id
+  pos      integer not null, -- of the attempt
+  n        integer not null check (n >= 1), -- which one of it that is
+  at       integer not null, -- when it said so
+  fraction real    not null check (fraction between 0 and 1), -- how much is done
+  text     text, -- what it does; null for nothing
+  primary key (job, pos)
+) strict, without rowid;
+
 -- Cancelled jobs that have no final outcome yet. All that moves a
 -- job looks here, so a program in any language cancels one by
 -- inserting its id: what waits or is available is cancelled with that, and ends

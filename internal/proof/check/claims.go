@@ -149,12 +149,12 @@ func (c *checker) occurrences() {
 	}
 }
 
-// steps checks that recorded steps went with their jobs.
+// steps checks that recorded steps, and what runs said, went with their jobs.
 func (c *checker) steps() {
 	jobs := index(c.facts.Jobs, func(j *Job) (int64, bool) { return j.ID, true })
 	for _, job := range c.facts.Steps {
 		if !jobs[job] {
-			c.report.broken(RuleStep, job, "its steps are there, and it is not")
+			c.report.broken(RuleStep, job, "its steps, or what it said, are there, and it is not")
 		}
 	}
 }

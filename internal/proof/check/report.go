@@ -36,7 +36,7 @@ const (
 	RuleClean     Rule = "clean"     // an engine that stopped cleanly left nothing behind
 
 	RuleOccurrence Rule = "occurrence" // an occurrence of a schedule has one job
-	RuleStep       Rule = "step"       // recorded steps are those of a job that is there
+	RuleStep       Rule = "step"       // recorded steps, and what runs said, are those of a job that is there
 )
 
 // The rules on runs.
