@@ -13,8 +13,9 @@ import (
 
 // mark says why and when a job was cancelled.
 type mark struct {
-	why string
-	at  time.Time
+	why  string
+	at   time.Time
+	told bool // of a flow: its jobs were cancelled
 }
 
 func (m *model) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.CancelStatus, error) {

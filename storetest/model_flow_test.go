@@ -318,11 +318,13 @@ func (d *database) cancelFlows() {
 			why += ": " + mark.why
 		}
 		for _, r := range slices.Backward(d.visible(func(r *row) bool { return r.job != nil && r.flow == w.id })) {
-			late := r.made.After(mark.at) && d.is("leaves what is added while a flow is cancelled")
+			late := mark.told && d.is("leaves what is added while a flow is cancelled")
 			if _, twice := d.cancelled[r.id]; !twice && !d.ended(r.id) && !late {
 				d.cancel(r.id, why)
 			}
 		}
+		mark.told = true
+		d.cancelled[w.id] = mark
 	}
 }
 
