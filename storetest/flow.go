@@ -73,12 +73,16 @@ var flowTests = []test{
 		expect(t, errors.Is(err, stint.ErrNotFound), "the flow is there: %v", err)
 	}},
 	{"Of flows with one key the first is stored", func(t *T) {
-		for _, opt := range []stint.Option{stint.IdempotencyKey("k"), stint.UniqueUntilEnded()} {
+		for i, opt := range []stint.Option{stint.IdempotencyKey("k"), stint.UniqueUntilEnded()} {
 			first := t.flow("a b<a", opt)
 			second := t.flow("a", opt)
 			expect(t, second.id == first.id && second.duplicate, "the second is %d, duplicate %v, the first %d", second.id, second.duplicate, first.id)
+			expect(t, second.ids["a"] == 0, "the job %d of the second is there", second.ids["a"])
 			first.plays()
 			first.ended("a completed, b completed: completed")
+			equal(t, len(first.order), 2, "%d jobs ran, want %d")
+			third := t.flow("", opt)
+			expect(t, third.duplicate == (i == 0), "after the first has ended another one is a duplicate: %v", third.duplicate)
 		}
 	}},
 	{"A running job adds to its flow", func(t *T) {
@@ -92,6 +96,7 @@ var flowTests = []test{
 			for _, n := range []string{"b", "c"} {
 				g.ids[n] = must(as[store.FlowReader](t).Node(t.ctx, g.id, n))(t)
 			}
+			expect(t, b.ID() == g.ids["b"], "b was added as %d, and the flow has %d", b.ID(), g.ids["b"])
 		}
 		g.w.Complete(e)
 		g.plays()

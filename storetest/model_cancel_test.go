@@ -13,8 +13,9 @@ import (
 
 // mark says why and when a job was cancelled.
 type mark struct {
-	why string
-	at  time.Time
+	why  string
+	at   time.Time
+	told bool // of a flow: its jobs were cancelled
 }
 
 func (m *model) Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.CancelStatus, error) {
@@ -52,15 +53,16 @@ func (d *database) cancel(id stint.ID, why string) stint.CancelStatus {
 		}
 	}
 	switch {
-	case final == stint.OutcomeCancelled, final != 0 && d.is("never comes too late"):
+	case final == stint.OutcomeCancelled, final == stint.OutcomeSkipped && !d.is("comes too late for what was skipped"), final != 0 && d.is("never comes too late"):
 		return stint.CancelledNow
 	case final != 0:
 		return stint.CancelTooLate
 	}
 	wait := slices.IndexFunc(rows, func(r *row) bool { return r.wait != nil })
 	running := slices.ContainsFunc(rows, func(r *row) bool { return r.entry != nil && r.taken && d.done[r.entry.Pos] == nil })
+	isFlow := wait >= 0 && jobs[0].isFlow
 	answer := stint.CancelledNow
-	if running {
+	if running || isFlow {
 		answer = stint.CancelRequested
 	}
 	if wait < 0 && d.is("cancels what waits only") {
@@ -74,6 +76,7 @@ func (d *database) cancel(id stint.ID, why string) stint.CancelStatus {
 	}
 	ready := slices.IndexFunc(rows, func(r *row) bool { return r.entry != nil && !r.taken && d.done[r.entry.Pos] == nil })
 	switch {
+	case isFlow: // it ends when its jobs have
 	case wait >= 0 && !d.is("marks what waits and leaves it waiting"):
 		d.cancelWaiting(jobs[0], rows[wait])
 	case wait < 0 && ready >= 0 && !d.is("marks what is ready and leaves it to engines"):

@@ -23,6 +23,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 	if keys := d.limitKeys(j); keys != "" && !d.is("shows no limits") {
 		i.Limits = strings.Split(keys, "\n")
 	}
+	d.showPlace(job, false, &i)
 	for _, r := range d.rows {
 		if r.job != nil && r.from == job.id && (i.RetriedAs == 0 || !d.is("tells the first job of several retries")) {
 			i.RetriedAs = r.id
@@ -34,6 +35,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 			i.State, i.Attempt, i.Losses, i.Queue, i.Priority = r.wait.Why, r.wait.Attempt, r.next.Losses, r.next.Queue, r.next.Priority
 			i.Faulty, i.PendingRetry = r.next.Faulty, r.next.Func
 			i.State, i.Awaits = d.blocked(r)
+			d.showPlace(job, r.forJobs, &i)
 			if r.next.Func == "" {
 				i.Due = r.due
 			}

@@ -48,6 +48,8 @@ func (d *database) retry(id stint.ID, now, due time.Time, once bool) stint.Rerun
 		return stint.RerunResult{Answer: stint.RerunAvailable, ID: id}
 	case state == stint.Running && !d.is("recovers what runs"):
 		return stint.RerunResult{Answer: stint.RerunRunning, ID: id}
+	case slices.ContainsFunc(rows, func(r *row) bool { return r.forJobs }) && !d.is("begins what waits for others when it is retried"):
+		return stint.RerunResult{Answer: stint.RerunBlocked, ID: id}
 	case !state.Final() && state != stint.Running:
 		return d.hurry(job, rows, now, due)
 	}
@@ -114,6 +116,7 @@ func (d *database) recover(old *row, now, due time.Time) stint.ID {
 	}
 	job := &row{num: num, job: &j, id: stint.ID(num), made: now, due: now, from: from}
 	d.addJob(job)
+	d.takePlace(old, job)
 	next := store.Next{Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Attempt: 1, Part: d.goesFirst(old.id, job.id), Why: stint.Scheduled}
 	if due.After(now) && !d.is("runs now whatever the time") {
 		job.due = due
@@ -148,7 +151,7 @@ func (m *model) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]store.
 		switch {
 		case len(jobs) == 0:
 			answers[id] = store.DeleteNotFound
-		case !final:
+		case !final, m.inOpenFlow(id) && !m.is("deletes from an open flow"):
 			answers[id] = store.DeleteNotFinal
 		default:
 			answers[id] = store.DeletedNow

@@ -222,7 +222,10 @@ func (m *model) Promote(ctx context.Context, from time.Time, limit int) (store.P
 	if m.is("promotes early") {
 		now = now.Add(time.Minute)
 	}
-	waits := m.visible(func(r *row) bool { return r.wait != nil && (r.next.Func == "" || m.is("promotes the undecided")) })
+	begun := m.promoteBlocked(now)
+	waits := m.visible(func(r *row) bool {
+		return r.wait != nil && !r.forJobs && (r.next.Func == "" || m.is("promotes the undecided"))
+	})
 	slices.SortStableFunc(waits, func(a, b *row) int { return a.due.Compare(b.due) })
 	if m.is("promotes in the order of ids") {
 		slices.SortFunc(waits, func(a, b *row) int { return cmp.Compare(a.id, b.id) })
@@ -233,6 +236,7 @@ func (m *model) Promote(ctx context.Context, from time.Time, limit int) (store.P
 	for _, r := range woken {
 		if p.Moved == limit && !m.is("wakes any number") {
 			p.Next = 0
+			p.Moved += begun
 			return p, nil
 		}
 		m.promote(r)
@@ -259,6 +263,7 @@ func (m *model) Promote(ctx context.Context, from time.Time, limit int) (store.P
 		p.Moved++
 		p.Until = r.due
 	}
+	p.Moved += begun
 	m.ring()
 	return p, nil
 }

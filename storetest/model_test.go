@@ -87,25 +87,27 @@ type database struct {
 // row is one of five things: a job, an entry, a wait, a key or a signal. It is invisible
 // while its transaction is open.
 type row struct {
-	tx     *modelTx
-	num    int64
-	job    *stint.NewJob // of a job
-	entry  *store.Entry  // of an entry
-	wait   *store.LedgerWait
-	next   store.Next // of a wait
-	faulty bool       // of an entry
-	key    string     // of a key
-	asked  [32]byte   // of a key: the fingerprint of its job
-	holder stint.ID   // of a key
-	signal *stint.SentSignal
-	to     stint.ID // of a signal
-	id     stint.ID
-	from   stint.ID     // of a job: what it recovers
-	origin stint.Origin // of a job: the schedule that made it
-	made   time.Time
-	due    time.Time
-	lane   store.LaneID
-	taken  bool
+	tx      *modelTx
+	num     int64
+	job     *stint.NewJob // of a job
+	entry   *store.Entry  // of an entry
+	wait    *store.LedgerWait
+	next    store.Next // of a wait
+	forJobs bool       // of a wait: it ends when other jobs have ended
+	faulty  bool       // of an entry
+	key     string     // of a key
+	asked   [32]byte   // of a key: the fingerprint of its job
+	holder  stint.ID   // of a key
+	signal  *stint.SentSignal
+	to      stint.ID // of a signal
+	id      stint.ID
+	from    stint.ID     // of a job: what it recovers
+	place                // of a job: where it stands in a flow
+	origin  stint.Origin // of a job: the schedule that made it
+	made    time.Time
+	due     time.Time
+	lane    store.LaneID
+	taken   bool
 }
 
 type record struct {
@@ -216,8 +218,21 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 	if err := m.onceInBatch(jobs); err != nil {
 		return nil, err
 	}
+	if err := m.checkFlow(in, jobs); err != nil {
+		return nil, err
+	}
+	if jobs[0].Member != nil && m.is("stores flows without their transaction") {
+		in = nil
+	}
 	var receipts []stint.Receipt
 	for _, j := range jobs {
+		if all := m.ofHeld(jobs, receipts); all != nil {
+			return all, nil
+		}
+		if id := m.namesake(in, &j); id != 0 {
+			receipts = append(receipts, stint.Receipt{ID: id, Duplicate: true})
+			continue
+		}
 		if k := m.keyRow(j.IdempotencyKey); k != nil && !m.is("forgets keys") {
 			receipts = append(receipts, stint.Receipt{ID: k.holder, Duplicate: !m.is("calls duplicates new")})
 			continue
@@ -263,8 +278,11 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 		}
 		job := &row{tx: in, num: num, job: &j, id: stint.ID(num), made: now, due: due}
 		m.addJob(job)
+		m.join(job, receipts)
 		next := store.Next{Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Attempt: 1, Part: store.PartNormal, Why: stint.Scheduled}
-		if due.After(now) {
+		if m.blocks(job) {
+			m.block(in, job, next)
+		} else if due.After(now) {
 			m.wait(in, job, due, next)
 		} else {
 			m.append(in, job, num, now, next)
@@ -293,9 +311,12 @@ func (d *database) append(tx *modelTx, job *row, pos int64, now time.Time, s sto
 			ID: job.id, Kind: j.Kind, Args: j.Args, Queue: s.Queue, Priority: s.Priority, Attempt: s.Attempt, Losses: s.Losses,
 			MaxLosses: d.maxLosses(j), Retry: j.Retry, Timeout: j.Timeout, StartBy: j.StartBy, Tags: j.Tags, URN: j.URN, Source: j.Source, Metadata: j.Metadata,
 			Correlation: d.correlation(job), Origin: d.provenance(job),
-			Created: job.made, Due: job.due,
+			Created: job.made, Due: job.due, Flow: job.flow,
 		},
 		Pos: store.Position(pos), Ready: now, Suspect: s.Suspect,
+	}
+	if d.is("tells attempts nothing of their flow") || d.is("forgets the flow of later entries") && pos != int64(job.id) {
+		e.Flow = 0
 	}
 	faulty := s.Faulty && !d.is("forgets what is faulty when it is ready")
 	if d.is("forgets the suspicion") {
