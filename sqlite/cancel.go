@@ -30,7 +30,7 @@ const (
 	markedSQL = `
 	select m.job from stint_cancellations m
 	where exists (` + waitsSQL + `) or exists (` + readySQL + `) order by m.job limit ?`
-	waitsSQL = `select 1 from stint_waiting w where w.job = m.job`
+	waitsSQL = `select 1 from stint_waiting w where w.job = m.job and not exists (select 1 from stint_flows f where f.flow = w.job)`
 	readySQL = `
 	select 1 from stint_entries e
 	where e.pos in (select m.job union all select l.pos from stint_entries l where l.job = m.job) and ` + unclaimed + `
@@ -44,6 +44,10 @@ const (
 	union all
 	select 1 from stint_executions x where x.job = stint_cancellations.job and x.final = 1`
 	anyLeftSQL = `
+	select 1 from stint_notes
+	union all
+	select 1 from (` + cancelledFlowsSQL + `)
+	union all
 	select 1 from stint_cancellations
 	where exists (` + finalOfSQL + `) or not exists (` + jobOfSQL + `)
 	union all
@@ -95,7 +99,7 @@ func (c *conn) cancel(id stint.ID, why string) (stint.CancelStatus, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case final == stint.OutcomeCancelled:
+	case final == stint.OutcomeCancelled, final == stint.OutcomeSkipped:
 		return stint.CancelledNow, nil
 	case final != 0:
 		return stint.CancelTooLate, nil
@@ -103,7 +107,13 @@ func (c *conn) cancel(id stint.ID, why string) (stint.CancelStatus, error) {
 	if _, err := c.exec(markSQL, int64(id), micro(time.Now()), orNil(why)); err != nil {
 		return "", err
 	}
-	if state == stint.Running {
+	requested := state == stint.Running
+	if state == stint.Blocked || state == stint.Cancelled { // which a flow is that was cancelled before
+		if requested, err = c.found(isFlowSQL, int64(id)); err != nil {
+			return "", err
+		}
+	}
+	if requested {
 		return stint.CancelRequested, nil
 	}
 	return stint.CancelledNow, c.endMarked(id)
@@ -123,6 +133,9 @@ func (c *conn) cancelMarked(limit int) error {
 	if _, err := c.exec(tooLateSQL); err != nil {
 		return err
 	}
+	if err := c.cancelFlows(limit); err != nil {
+		return err
+	}
 	marked, err := allRows(c, firstNumber[stint.ID], markedSQL, limit)
 	for _, id := range marked {
 		if err == nil {
@@ -136,23 +149,27 @@ const (
 	waitOfSQL = `
 	select ` + waitColumns + ` from stint_waiting where job = ?`
 
+	// A flow ends when its jobs have.
+	waitOfJobSQL = waitOfSQL + ` and not exists (select 1 from stint_flows f where f.flow = job)`
+
 	// What is ready and was not claimed goes to the lane that no engine claims: so
 	// no claim finds it, and its final execution stands at it.
 	takeReadySQL = `
 	update stint_entries as e set lane = -1
 	where e.pos in (select ?1 union all select l.pos from stint_entries l where l.job = ?1) and ` + unclaimed + `
-	returning pos, attempt`
+	returning pos, attempt, (select m.flow is not null from stint_entries m where m.pos = ?1)`
 	unclaimed = `e.lane >= 0
 	and e.pos > ifnull((select f.frontier from stint_claims f where f.lane = e.lane order by f.n desc limit 1), 0)`
 
 	// What was ready before it waits has been tried.
-	triedSQL = `select 1 from stint_executions where pos = ?1 or job = ?1`
+	triedSQL = `
+	select exists (select 1 from stint_executions where pos = ?1 or job = ?1), flow is not null from stint_entries where pos = ?1`
 )
 
 // endMarked ends a job whose marker is set, if no engine has it: if it waits, or is ready
 // and was not claimed.
 func (c *conn) endMarked(id stint.ID) error {
-	w, err := c.takeWait(waitOfSQL, int64(id))
+	w, err := c.takeWait(waitOfJobSQL, int64(id))
 	if err != nil {
 		return err
 	}
@@ -162,34 +179,37 @@ func (c *conn) endMarked(id stint.ID) error {
 	type entry struct {
 		pos     store.Position
 		attempt int
+		flow    bool
 	}
-	e, err := oneRow(c, func(q *stmt) entry { return entry{store.Position(q.ColumnInt64(0)), q.ColumnInt(1)} }, takeReadySQL, int64(id))
+	e, err := oneRow(c, func(q *stmt) entry {
+		return entry{store.Position(q.ColumnInt64(0)), q.ColumnInt(1), q.ColumnInt64(2) != 0}
+	}, takeReadySQL, int64(id))
 	if err != nil || e.pos == 0 {
 		return err
 	}
-	return c.cancelAt(id, e.pos, e.attempt)
+	return c.cancelAt(id, e.pos, e.attempt, e.flow)
 }
 
 // cancelWaiting ends a job that waited. One that was never ready has its contents in the
 // lane that no engine claims: there its only execution stands. Another gets an
 // entry of its own there, after its earlier attempts.
 func (c *conn) cancelWaiting(w newWait) error {
-	pos := w.job
-	tried, err := c.found(triedSQL, w.job)
+	pos, tried, flow := w.job, false, false
+	err := c.query(triedSQL, []any{w.job}, func(q *stmt) error { return q.scan(&tried, &flow) })
 	if err == nil && tried {
 		pos, err = c.append(w.entry(store.NoLane, micro(time.Now())))
 	}
 	if err != nil {
 		return err
 	}
-	return c.cancelAt(stint.ID(w.job), store.Position(pos), w.attempt)
+	return c.cancelAt(stint.ID(w.job), store.Position(pos), w.attempt, flow)
 }
 
 // cancelAt records at an entry that no engine claims that its job was cancelled.
-func (c *conn) cancelAt(id stint.ID, pos store.Position, attempt int) error {
+func (c *conn) cancelAt(id stint.ID, pos store.Position, attempt int, flow bool) error {
 	now := time.Now()
 	r := recorder{conn: c, now: now, cancels: true}
-	_, err := r.record(&store.Completion{Pos: pos, Job: id, Attempt: attempt, Ended: now, Outcome: stint.OutcomeCancelled, Final: true})
+	_, err := r.record(&store.Completion{Pos: pos, Job: id, Attempt: attempt, Ended: now, Outcome: stint.OutcomeCancelled, Final: true, Flow: flow})
 	return err
 }
 

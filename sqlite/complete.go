@@ -87,6 +87,11 @@ func (s *Store) finishIn(ctx context.Context, tx *sql.Tx, engine store.EngineID,
 	if exists, err := s.foundIn(ctx, tx, entryAtSQL, int64(x.Pos)); err != nil || !exists {
 		return cmp.Or(err, errConcluded)
 	}
+	if x.Flow {
+		if _, err := tx.ExecContext(ctx, s.named(noteSQL), int64(x.Job), 0); err != nil {
+			return translate(err)
+		}
+	}
 	_, err = tx.ExecContext(ctx, s.named(clearSQL), int64(x.Job))
 	return translate(err)
 }

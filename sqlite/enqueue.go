@@ -40,7 +40,8 @@ type appender interface {
 	run(text string, args ...any) error
 	holder(key string) (keyHolder, error)
 	uniqueHolder(key string) (uniqueHolder, error)
-	cancelHolder(id stint.ID, why string) error // no engine has it, or it is asked to stop
+	cancelHolder(id stint.ID, why string) error     // no engine has it, or it is asked to stop
+	number(text string, args ...any) (int64, error) // the first column of a row; 0 without one
 }
 
 // direct is the store's own connection.
@@ -59,6 +60,10 @@ func (d *direct) holder(key string) (h keyHolder, err error) {
 		return nil
 	})
 	return h, err
+}
+
+func (d *direct) number(text string, args ...any) (int64, error) {
+	return oneRow((*conn)(d), firstNumber[int64], text, args...)
 }
 
 // storeJobs appends jobs and says what came of them. A job that is not due
@@ -83,11 +88,24 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 		return err
 	}
 	next := stored{appender: a, jobs: jobs, receipts: receipts, keys: keys, entries: make([]newEntry, 0, min(len(jobs), maxBulk))}
+	inFlow := jobs[0].Member != nil
+	if inFlow {
+		clear(receipts)
+	}
+	if inFlow && keys[jobs[0].IdempotencyKey].job == 0 {
+		next.newest = map[int64]int64{}
+		if err := next.checkMembers(); err != nil {
+			return err
+		}
+	}
 	for i := range jobs {
 		if i%1000 == 999 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		j := &jobs[i]
+		if inFlow && next.exists(i) {
+			continue
+		}
 		receipts[i] = stint.Receipt{}
 		if j.IdempotencyKey != "" {
 			if h := keys[j.IdempotencyKey]; h.job != 0 {
@@ -137,20 +155,29 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 		if at > created {
 			e.due, e.lane = at, store.NoLane
 		}
+		if inFlow {
+			e.flow = next.flowOf(j.Member)
+		}
+		if blocks(j.Member) {
+			e.lane = store.NoLane
+		}
 		if e.startBy = startBy(j, max(created, e.due)); e.startBy != 0 && at > e.startBy {
 			return valid.Invalid("start by", "the job is due only after that")
 		}
 		if place != nil {
 			place(e)
 		}
-		// Another job of the batch may have the same key.
-		if len(next.entries) == maxBulk || j.IdempotencyKey != "" || j.Unique != "" {
+		// Another job of the batch may have the same key, or belong to this one.
+		if len(next.entries) == maxBulk || j.IdempotencyKey != "" || j.Unique != "" || inFlow && j.Member.Root {
 			if err := next.flush(); err != nil {
 				return err
 			}
 		}
 	}
-	return next.flush()
+	if err := next.flush(); err != nil {
+		return err
+	}
+	return next.watchNewest()
 }
 
 // stored is jobs on their way into the log, as many as one statement takes.
@@ -164,6 +191,8 @@ type stored struct {
 	// its job is stored before the next one is asked for.
 	unique string
 	until  int64
+
+	newest map[int64]int64 // of each flow, the last of its jobs; of one without any, 0
 
 	entries []newEntry
 	of      [maxBulk]int // the jobs that they are of
@@ -197,7 +226,7 @@ func (s *stored) flush() error {
 	return nil
 }
 
-// keep stores what has tables of its own: the job's key, its time and its tags.
+// keep stores what has tables of its own: the job's key, its place in a flow, its time and its tags.
 func (s *stored) keep(j *stint.NewJob, e *newEntry, id int64) error {
 	if err := s.keepKey(j, id, e.created); err != nil {
 		return err
@@ -207,8 +236,13 @@ func (s *stored) keep(j *stint.NewJob, e *newEntry, id int64) error {
 			return err
 		}
 	}
+	w := newWait{job: id, due: e.due, body: id, why: stint.Scheduled, attempt: 1, priority: e.priority, queue: e.queue, kind: e.kind, limits: e.limits}
+	if j.Member != nil {
+		if err := s.keepMember(j.Member, &w); err != nil {
+			return err
+		}
+	}
 	if e.lane == store.NoLane {
-		w := newWait{job: id, due: e.due, body: id, why: stint.Scheduled, attempt: 1, priority: e.priority, queue: e.queue, kind: e.kind, limits: e.limits}
 		if err := s.run(waitSQL, w.args()...); err != nil {
 			return err
 		}

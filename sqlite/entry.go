@@ -25,16 +25,17 @@ type newEntry struct {
 	schedule                string
 	nth, occurrence         int64
 	limits                  string
+	flow                    int64
 }
 
 const appendSQL = `
 insert into stint_entries (lane, created, job, body, due, policy, timeout, attempt, priority, losses, suspect,
   max_losses, queue, kind, args, tags, urn, source, metadata, faulty, recovered, correlation, start_by,
-  schedule, nth, occurrence, limits)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  schedule, nth, occurrence, limits, flow)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // entryColumns is how many values that takes.
-const entryColumns = 27
+const entryColumns = 28
 
 // append appends an entry and returns its position.
 func (c *conn) append(e *newEntry) (int64, error) { return c.appendAll([]newEntry{*e}) }
@@ -69,7 +70,7 @@ func (e *newEntry) values(v []value) []value {
 		numOr(e.policy), numOr(e.timeout), num(e.attempt), num(e.priority), num(e.losses), num(e.suspect),
 		numOf(e.maxLosses), text(e.queue), text(e.kind), raw(e.args), textOr(e.tags), textOr(e.urn), textOr(e.source),
 		raw(e.metadata), numOr(flag(e.faulty)), numOr(e.recovered), textOr(e.correlation), numOr(e.startBy),
-		textOr(e.schedule), numOr(e.nth), numOr(e.occurrence), textOr(e.limits))
+		textOr(e.schedule), numOr(e.nth), numOr(e.occurrence), textOr(e.limits), numOr(e.flow))
 }
 
 // newWait is a row of waiting on its way.
@@ -83,6 +84,8 @@ type newWait struct {
 	queue, kind       string
 	limits            string
 	awaits            []string // of a blocked one
+	needs             bool     // it waits for jobs, or is a flow; then there is no due time
+	watch             int64    // the newest of these
 }
 
 // entry is the row of the log that the waiting row becomes.
@@ -105,21 +108,24 @@ func (c *conn) takeWait(text string, args ...any) (newWait, error) {
 }
 
 const waitSQL = `
-insert into stint_waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind, undecided, faulty, limits, awaits)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+insert into stint_waiting (job, due, body, why, attempt, priority, losses, suspect, queue, kind, undecided, faulty, limits, awaits, watch, verdict)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 func (w *newWait) args() []any {
-	var due, faulty, awaits any = w.due, nil, nil
+	var due, faulty, awaits, verdict any = w.due, nil, nil, nil
 	if w.awaits != nil {
 		awaits = arrayOf(w.awaits)
 	}
 	if w.undecided != "" {
 		due = nil
 	}
+	if w.needs {
+		due, verdict = nil, 0
+	}
 	if w.faulty {
 		faulty = 1
 	}
-	return []any{w.job, due, w.body, string(w.why), w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind, orNil(w.undecided), faulty, orNil(w.limits), awaits}
+	return []any{w.job, due, w.body, string(w.why), w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind, orNil(w.undecided), faulty, orNil(w.limits), awaits, nilInt(w.watch), verdict}
 }
 
 // flag stores a rare truth as 1, and 0 is null.

@@ -15,7 +15,7 @@ import (
 const fetchSQL = `
 select pos, job, body, queue, priority, kind, attempt, losses, suspect, ifnull(due, created),
        created, policy, timeout, args, metadata, tags, urn, source, max_losses, recovered, correlation, start_by,
-       schedule, nth, occurrence, limits
+       schedule, nth, occurrence, limits, flow
 from stint_entries
 where pos between ? and ? order by pos`
 
@@ -150,6 +150,7 @@ func (s *Store) scanBody(c *conn, q *stmt, e *store.Entry) (err error) {
 	e.Origin.Recovered = stint.ID(q.ColumnInt64(19))
 	e.Correlation = q.words(20)
 	e.StartBy = q.time(21)
+	e.Flow = stint.ID(q.ColumnInt64(26))
 	if !q.isNull(22) {
 		e.Origin.Schedule, e.Origin.Nth, e.Origin.Occurrence = q.name(22), q.ColumnInt64(23), q.time(24)
 	}

@@ -41,7 +41,7 @@ var mayBe = map[stint.State]string{
 	stint.Failed: `select ifnull(job, pos) from stint_executions indexed by stint_executions_rare
 		where outcome <> 1 and outcome in (2, 5, 7) and final = 1`,
 	stint.Cancelled: `select ifnull(job, pos) from stint_executions indexed by stint_executions_rare
-		where outcome <> 1 and outcome = 6 and final = 1
+		where outcome <> 1 and outcome in (6, 8) and final = 1
 		union all select job from stint_cancellations`,
 }
 

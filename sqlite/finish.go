@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -55,6 +56,10 @@ func (s *Store) Finish(ctx context.Context, engine store.EngineID, claims []stor
 			added, more, err = r.recordAll(left[:n])
 			recorded, wake, left = recorded+added, wake || more, left[n:]
 		}
+		if err == nil && slices.ContainsFunc(done, func(x store.Completion) bool { return x.Flow }) {
+			wake = true
+			_, err = c.lookAtNotes(lookedSoon)
+		}
 		return wake, err
 	})
 	if err != nil {
@@ -98,6 +103,9 @@ func (r *recorder) recordAll(done []store.Completion) (recorded int, more bool, 
 			for i := range done {
 				if err := r.order(&done[i]); err != nil {
 					return 0, false, fmt.Errorf("position %d: %w", done[i].Pos, err)
+				}
+				if err := r.endOfMember(&done[i]); err != nil {
+					return 0, false, err
 				}
 				if x := &done[i]; x.Next != nil {
 					more = true
@@ -167,7 +175,9 @@ func (r *recorder) record(x *store.Completion) (added bool, err error) {
 	}
 	added, finished, err := r.insert(x)
 	if err == nil && added {
-		err = r.order(x)
+		if err = r.order(x); err == nil {
+			err = r.endOfMember(x)
+		}
 	}
 	switch {
 	case err != nil:
@@ -178,6 +188,14 @@ func (r *recorder) record(x *store.Completion) (added bool, err error) {
 		_, err = r.exec(clearSQL, int64(x.Job))
 	}
 	return added && err == nil, err
+}
+
+// endOfMember has those looked at that wait for a job of a flow, if it has ended.
+func (r *recorder) endOfMember(x *store.Completion) error {
+	if !x.Flow || !x.Final {
+		return nil
+	}
+	return r.note(int64(x.Job))
 }
 
 // heed returns what is recorded of an attempt if its job was cancelled: no

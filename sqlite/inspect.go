@@ -90,7 +90,7 @@ select 'completed', executions - ifnull((select sum(n) from rare), 0) from c
 union all select 'available', available from c
 union all select 'running', entries - available - (executions - unready) from c
 union all select 'failed', ifnull((select sum(n) from rare where outcome in (2, 5, 7) and final = 1), 0)
-union all select 'cancelled', ifnull((select sum(n) from rare where outcome = 6), 0)
+union all select 'cancelled', ifnull((select sum(n) from rare where outcome in (6, 8)), 0)
 union all select why, count(*) from stint_waiting group by why
 union all select state, -1 from marked
 union all select 'cancelled', 1 from marked`

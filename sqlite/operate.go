@@ -18,7 +18,8 @@ const (
 
 	// The contents of a job, as the newest of its entries refers to them.
 	contentsSQL = `
-	select c.pos, c.queue, c.priority, c.kind, c.tags, c.uniqueness, c.args, c.limits from stint_entries c
+	select c.pos, c.queue, c.priority, c.kind, c.tags, c.uniqueness, c.args, c.limits,
+	  (select w.job from stint_waiting w where w.job = c.flow) from stint_entries c
 	where c.pos = ifnull((select e.body from stint_entries e where e.job = ?1 order by e.pos desc limit 1), ?1)`
 
 	// The new job has a copy: a reference would keep the old one from being
@@ -26,9 +27,9 @@ const (
 	// does the instant to begin by, which is over.
 	recoverSQL = `
 	insert into stint_entries (lane, created, due, policy, timeout, attempt, priority, losses, suspect, max_losses,
-	  queue, kind, args, tags, urn, source, metadata, recovered, correlation, uniqueness, limits)
+	  queue, kind, args, tags, urn, source, metadata, recovered, correlation, uniqueness, limits, flow)
 	select ?1, ?2, ?3, policy, timeout, 1, priority, 0, 0, max_losses, queue, kind, args, tags, urn, source, metadata, ?4,
-	  ifnull(correlation, cast(?4 as text)), uniqueness, limits
+	  ifnull(correlation, cast(?4 as text)), uniqueness, limits, ?6
 	from stint_entries where pos = ?5`
 )
 
@@ -52,6 +53,11 @@ func (s *Store) Retry(ctx context.Context, ids []stint.ID, again stint.RerunOpti
 // again has one job run again, when it is due or, with 0, now.
 func (c *conn) again(id stint.ID, now, due int64, once bool) (stint.RerunResult, error) {
 	state, err := oneRow(c, firstText[stint.State], stateSQL, int64(id))
+	if state == stint.Blocked || state == stint.Cancelled { // which it is with a marker
+		if needs, err := c.found(needsOthersSQL, int64(id)); needs || err != nil {
+			return stint.RerunResult{Answer: stint.RerunBlocked, ID: id}, err
+		}
+	}
 	switch {
 	case err != nil || state == "":
 		return stint.RerunResult{Answer: stint.RerunNotFound}, err
@@ -91,12 +97,14 @@ func (c *conn) runNow(id stint.ID, now int64) error {
 func (c *conn) recover(id stint.ID, now, due int64) (stint.RerunResult, error) {
 	var (
 		contents int64
+		flow     int64 // if that is open
 		w        = newWait{due: due, why: stint.Scheduled, attempt: 1}
 		tags     []string
 		job      stint.NewJob
 	)
 	err := c.query(contentsSQL, []any{int64(id)}, func(q *stmt) (err error) {
 		contents, w.queue, w.priority, w.kind, w.limits = q.ColumnInt64(0), q.ColumnText(1), q.ColumnInt(2), q.ColumnText(3), q.words(7)
+		flow = q.ColumnInt64(8)
 		tags, err = list[string](q, 4)
 		job = stint.NewJob{Kind: w.kind, Unique: q.ColumnText(5), Args: []byte(q.ColumnText(6))}
 		return err
@@ -111,7 +119,7 @@ func (c *conn) recover(id stint.ID, now, due int64) (stint.RerunResult, error) {
 	if due > 0 {
 		lane = store.NoLane
 	}
-	if _, err := c.exec(recoverSQL, int64(lane), now, nilInt(due), int64(id), contents); err != nil {
+	if _, err := c.exec(recoverSQL, int64(lane), now, nilInt(due), int64(id), contents, nilInt(flow)); err != nil {
 		return stint.RerunResult{}, err
 	}
 	anew := c.db.LastInsertRowID()
@@ -120,6 +128,11 @@ func (c *conn) recover(id stint.ID, now, due int64) (stint.RerunResult, error) {
 	}
 	if _, err := c.exec(takeSignalsSQL, anew, int64(id)); err != nil {
 		return stint.RerunResult{}, err
+	}
+	if flow != 0 {
+		if err := c.takePlace(flow, id, anew); err != nil {
+			return stint.RerunResult{}, err
+		}
 	}
 	if w.limits != "" {
 		if err := c.goFirst(anew, id, &w); err != nil {
@@ -180,6 +193,11 @@ const (
 	  select r.value, e.pos from stint_entries e, json_each(e.tags) r
 	  where e.pos in (select value from json_each(?1)) and e.tags is not null)`
 
+	// A job of a flow stays until that has ended.
+	deletableSQL = `
+	select outcome from (` + finalSQL + `)
+	where not exists (select 1 from stint_entries m join stint_waiting w on w.job = m.flow where m.pos = ?1)`
+
 	forgetSQL  = `delete from stint_deletions where engine = ?`
 	settledSQL = `delete from stint_deletions where engine = ? and serial < ? and at < ?`
 	repeatsSQL = `select 1 from stint_deletions where engine = ?`
@@ -196,6 +214,9 @@ var removeSQL = []string{
 	`delete from stint_signals where job in (select value from json_each(?1))`,
 	`delete from stint_lines where job in (select value from json_each(?1))`,
 	`delete from stint_progress where job in (select value from json_each(?1))`,
+	`delete from stint_needs where child in (select value from json_each(?1))`,
+	`delete from stint_nodes where job in (select value from json_each(?1))`,
+	`delete from stint_flows where flow in (select value from json_each(?1))`,
 	`delete from stint_cancellations where job in (select value from json_each(?1))`,
 	`delete from stint_entries where job in (select value from json_each(?1))`,
 	`delete from stint_entries where pos in (select value from json_each(?1))`,
@@ -227,8 +248,8 @@ func (c *conn) erase(id stint.ID, now int64, summed func(store.Position, int64) 
 	if err != nil {
 		return "", err
 	}
-	final, err := c.found(finalSQL, int64(id))
-	if err != nil || !final {
+	may, err := c.found(deletableSQL, int64(id))
+	if err != nil || !may {
 		return store.DeleteNotFinal, err
 	}
 	_, err = c.remove([]stint.ID{id}, now, summed)

@@ -42,16 +42,17 @@ var impossible = []struct {
 		`taken = 6`, // more than there is room for
 	}},
 	{"stint_executions", `(pos, attempt, nonce, engine, slot, started, finished, outcome, final, result) values (5, 1, 1, 1, 0, 5, 5, 2, 0, '[1]')`, []string{
-		`attempt = 0`, `slot = -1`, `outcome = 0`, `outcome = 8, final = 1`, `final = 2`, `result = 'x'`, `error = 'x'`, `job = pos`, `finished = 4`,
+		`attempt = 0`, `slot = -1`, `outcome = 0`, `outcome = 9, final = 1`, `final = 2`, `result = 'x'`, `error = 'x'`, `job = pos`, `finished = 4`,
 		`outcome = 1`,            // completed is final
 		`outcome = 6`,            // cancelled is
 		`outcome = 7`,            // expired is
+		`outcome = 8`,            // skipped is
 		`outcome = 3, final = 1`, // snoozed never is
 		`outcome = 4, final = 1`, // returned never is
 	}},
 	{"stint_executions", `(pos, attempt, nonce, engine, slot, started, finished, outcome, final)
 		values (1, 1, 1, 1, 0, 5, 5, 1, 1), (2, 1, 1, 1, 0, 5, 5, 2, 1), (3, 1, 1, 1, 0, 5, 5, 3, 0), (4, 1, 1, 1, 0, 5, 5, 4, 0),
-		       (5, 1, 1, 1, 0, 5, 5, 5, 1), (6, 1, 1, 1, 0, 5, 5, 6, 1), (7, 1, 1, 1, 0, 5, 5, 7, 1)`, nil},
+		       (5, 1, 1, 1, 0, 5, 5, 5, 1), (6, 1, 1, 1, 0, 5, 5, 6, 1), (7, 1, 1, 1, 0, 5, 5, 7, 1), (8, 1, 1, 1, 0, 5, 5, 8, 1)`, nil},
 	{"stint_waiting", `(job, due, body, why, attempt, priority, losses, suspect, queue, kind) values (1, 5, 1, 'scheduled', 1, 0, 0, 0, 'q', 'k')`, []string{
 		`why = 'bored'`, `attempt = 0`, `priority = -101`, `priority = 101`, `losses = -1`, `suspect = -1`, `queue = ''`, `kind = ''`, `limits = ''`, `faulty = 0`,
 		`due = null`, // no date, and nobody to decide it
@@ -62,7 +63,16 @@ var impossible = []struct {
 		`why = 'scheduled'`, // undecided without a failure
 		`undecided = ''`,    // by nobody
 	}},
+	{"stint_waiting", `(job, body, why, attempt, priority, losses, suspect, queue, kind, watch, verdict) values (1, 1, 'blocked', 1, 0, 0, 0, 'q', 'k', 5, 0)`, []string{
+		`due = 5`, `verdict = 4`,
+		`verdict = null`,    // waits for nothing
+		`why = 'scheduled'`, // and for jobs
+	}},
 	{"stint_steps", `(job, name, pos, began, ended, result) values (1, 's', 5, 5, 5, 'null')`, []string{`name = ''`, `result = '{'`}},
+	{"stint_notes", `(job, after) values (1, 0)`, nil},
+	{"stint_flows", `(flow) values (1)`, nil},
+	{"stint_nodes", `(flow, name, job) values (1, 'a', 2)`, []string{`name = ''`}},
+	{"stint_needs", `(child, parent, wants) values (3, 2, 1)`, []string{`wants = 0`, `wants = 4`}},
 	{"stint_cancellations", `(job, at, why) values (1, 5, 'because')`, []string{`why = ''`}},
 	{"stint_queues", `(queue, paused) values ('q', 5)`, []string{`queue = ''`, `queue = '*'`, `by = ''`, `why = ''`}},
 	{"stint_deletions", `(engine, serial, at) values (1, 1, 5)`, nil},

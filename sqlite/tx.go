@@ -148,6 +148,14 @@ func (p *inTx) uniqueHolder(key string) (h uniqueHolder, err error) {
 	return h, err
 }
 
+func (p *inTx) number(text string, args ...any) (n int64, err error) {
+	err = p.tx.QueryRowContext(p.ctx, p.named(text), args...).Scan(&n)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return n, err
+}
+
 // cancelHolder leaves what else is to be done to the next promotion.
 func (p *inTx) cancelHolder(id stint.ID, why string) error {
 	return p.run(markSQL, int64(id), micro(time.Now()), why)

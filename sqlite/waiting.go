@@ -55,7 +55,10 @@ func (s *Store) promote(ctx context.Context, from time.Time, limit int) (p store
 			bound = moved[p.Moved-1].due
 			p.Until = fromMicro(bound)
 		}
-		return p.Moved > 0, c.nextDue(&p, bound)
+		if err = c.nextDue(&p, bound); err == nil && left {
+			err = c.lookAtLeft(&p, limit)
+		}
+		return left || p.Moved > 0, err
 	})
 	return p, err
 }
@@ -90,6 +93,20 @@ func (c *conn) promote(bound int64, limit int) ([]newWait, error) {
 		return nil, err
 	}
 	return moved, nil
+}
+
+// lookAtLeft decides about jobs that wait for others, and looks whether something of the kind is left. What was
+// cancelled before was noted.
+func (c *conn) lookAtLeft(p *store.Promotion, limit int) error {
+	begun, err := c.lookAtNotes(limit)
+	if p.Moved += begun; err != nil {
+		return err
+	}
+	left, err := c.found(anyLeftSQL)
+	if left {
+		p.Next = 0
+	}
+	return err
 }
 
 func scanWait(q *stmt) newWait {

@@ -60,6 +60,7 @@ create table stint_entries (
   schedule text check (schedule <> ''), -- the schedule that made it, null for none
   nth      integer,              -- its number among the jobs of that, from 1
   occurrence integer,            -- what it was made of; null for one that was run out of turn
+  flow     integer,              -- the flow that the job belongs to; null for none, and in its later entries
   check ((args is null) = (body is not null)), -- arguments stand exactly once, and are never null
   check (job <> pos),
   check (body is null or job is not null),
@@ -82,6 +83,9 @@ create index stint_entries_correlation on stint_entries (correlation) where corr
 
 -- What a job was recovered as, if it was.
 create index stint_entries_recovered on stint_entries (recovered) where recovered is not null;
+
+-- The jobs of a flow.
+create index stint_entries_flow on stint_entries (flow) where flow is not null;
 
 -- The last line: no occurrence of a schedule has two jobs. And the way to the jobs
 -- of one, for people.
@@ -138,14 +142,14 @@ create table stint_executions (
   slot     integer not null check (slot >= 0), -- 0 when it never began
   started  integer not null,
   finished integer not null,
-  outcome  integer not null check (outcome between 1 and 7),
+  outcome  integer not null check (outcome between 1 and 8),
   final    integer not null check (final in (0, 1)),
   reason   text,
   result   text check (json_valid(result)),
   error    text check (json_valid(error)),
   check (job <> pos),
   check (started <= finished),
-  -- Completed, cancelled and expired are final; snoozed and returned never
+  -- Completed, cancelled, expired and skipped are final; snoozed and returned never
   -- are. (A list of three after "in" would build a table for each row.)
   check (case when outcome = 1 or outcome >= 6 then final when outcome = 3 or outcome = 4 then not final else 1 end)
 ) strict;
@@ -162,7 +166,7 @@ create index stint_executions_unclaimed on stint_executions (engine) where nonce
 -- Jobs that wait for a time. The only table with churn.
 create table stint_waiting (
   job      integer primary key,
-  due      integer,              -- null while the next is not
+  due      integer,              -- null while that is not known
   undecided text check (undecided <> ''), -- the retry function that is to say when it is due, if at all
   faulty   integer check (faulty = 1),
   body     integer not null,
@@ -175,12 +179,17 @@ create table stint_waiting (
   kind     text not null check (kind <> ''),
   limits   text check (limits <> ''), -- as in entries
   awaits   text check (json_valid(awaits)), -- of a blocked one, the signals that end its wait before it is due: an array
-  check ((due is null) = (undecided is not null)),
+  watch    integer,              -- of one that waits for jobs, the newest of these that has perhaps not ended; null for none
+  verdict  integer check (verdict between 0 and 3), -- of one that waits for jobs, what those that ended have decided: 1 it is skipped, 2 it is cancelled or, if it is a flow, has failed; 3 of a flow that is being cancelled, with all of its jobs
+  cause    integer,              -- the job that decided it
+  check ((due is null) = (undecided is not null or verdict is not null)),
   check (undecided is null or why = 'retrying'),
-  check ((why = 'blocked') = (awaits is not null))
+  check ((why = 'blocked') = (awaits is not null or verdict is not null))
 ) strict;
 -- Promotion reads what is due, in the order of its due times.
 create index stint_waiting_due on stint_waiting (due);
+-- Who waits for a job that ended.
+create index stint_waiting_watch on stint_waiting (watch) where watch is not null;
 -- What waits for a retry function, and what people should look at: both rare.
 create index stint_waiting_undecided on stint_waiting (job, undecided) where undecided is not null;
 create index stint_waiting_faulty on stint_waiting (job) where faulty is not null;
@@ -235,6 +244,37 @@ create table stint_progress (
   fraction real    not null check (fraction between 0 and 1), -- how much is done
   text     text, -- what it does; null for nothing
   primary key (job, pos)
+) strict, without rowid;
+
+-- Jobs of flows that ended, or were blocked, since a promotion looked. It looks at so many of
+-- those who wait for them that it keeps others from writing for some milliseconds only. Empty
+-- nearly always.
+create table stint_notes (
+  job   integer primary key, -- its id
+  after integer not null     -- of those who wait for it, the last that was looked at; 0 for none
+) strict;
+
+-- Flows. Each is a job as well, of this id, which no engine runs: it ends when its jobs have.
+create table stint_flows (
+  flow integer primary key -- its id
+) strict;
+
+-- Jobs of flows that have a name there.
+create table stint_nodes (
+  flow integer not null, -- the flow
+  name text    not null check (name <> ''), -- unique there
+  job  integer not null, -- that has it; of one that was recovered, the newest
+  primary key (flow, name)
+) strict, without rowid;
+-- The name of a job.
+create unique index stint_nodes_job on stint_nodes (job);
+
+-- What must end before a job begins. A row goes with the job that needs.
+create table stint_needs (
+  child  integer not null, -- the job that needs
+  parent integer not null, -- the job or flow that it needs
+  wants  integer not null check (wants between 1 and 3), -- 1 that it completes, 2 that it fails, 3 that it ends
+  primary key (child, parent)
 ) strict, without rowid;
 
 -- Cancelled jobs that have no final outcome yet. All that moves a
@@ -496,7 +536,9 @@ create view stint_jobs as
          w.faulty is not null and k.job is null as faulty, cast(w.undecided as text) as undecided,
          cast(case when k.job is null then w.awaits end as text) as awaits,
          b.recovered, cast(ifnull(b.correlation, w.job) as text) as correlation, b.start_by, b.uniqueness, b.schedule, b.nth, b.occurrence,
-         cast('["' || replace(replace(replace(b.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text) as limits
+         cast('["' || replace(replace(replace(b.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text) as limits,
+         b.flow, (select n.name from stint_nodes n where n.job = w.job) as node,
+         exists (select 1 from stint_flows f where f.flow = w.job) as is_flow, cast(case when k.job is null then w.watch end as integer) as watch
   from stint_waiting w
   join stint_entries b on b.pos = w.body
   left join stint_cancellations k on k.job = w.job
@@ -504,19 +546,20 @@ create view stint_jobs as
     on l.pos = ifnull((select max(x.pos) from stint_executions x where x.job = w.job), w.job)
 union all
   select e.pos, e.kind,
-         cast(case when x.pos is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
+         cast(case when x.pos is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' when 8 then 'cancelled' else 'failed' end
                    when k.job is not null then 'cancelled'
                    when e.pos <= (select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1) then 'running'
                    else 'available' end as text),
          x.pos is null and exists (select 1 from stint_beats b, json_each(b.running) r where r.value = e.pos),
          e.queue, e.priority, e.args, e.attempt, cast(e.losses + ifnull(x.outcome = 5, 0) as integer),
-         cast(case when x.pos is not null then ifnull(x.reason, case x.outcome when 1 then 'done' when 6 then 'cancelled' end)
+         cast(case when x.pos is not null then ifnull(x.reason, case x.outcome when 1 then 'done' when 6 then 'cancelled' when 8 then 'cancelled' end)
                    else ifnull((select c.why from stint_cancellations c where c.job = e.pos), case when k.job is not null then 'cancelled' end) end as text),
          cast(e.created as integer), cast(ifnull(e.due, e.created) as integer),
          cast(ifnull(k.at, x.started) as integer), cast(ifnull(k.at, x.finished) as integer),
          e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, cast(x.result as text), cast(x.error as text),
          0, cast(null as text), cast(null as text), e.recovered, cast(ifnull(e.correlation, e.pos) as text), e.start_by, e.uniqueness, e.schedule, e.nth, e.occurrence,
-         cast('["' || replace(replace(replace(e.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text)
+         cast('["' || replace(replace(replace(e.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text),
+         e.flow, (select n.name from stint_nodes n where n.job = e.pos), exists (select 1 from stint_flows f where f.flow = e.pos), cast(null as integer)
   from stint_entries e
   left join stint_executions x on x.pos = e.pos
   left join stint_cancellations k on k.job = e.pos and x.pos is null
@@ -524,13 +567,13 @@ union all
   where e.job is null and (x.final = 1 or x.pos is null and e.lane >= 0)
 union all
   select e.job, e.kind,
-         cast(case when x.pos is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' else 'failed' end
+         cast(case when x.pos is not null then case x.outcome when 1 then 'completed' when 6 then 'cancelled' when 8 then 'cancelled' else 'failed' end
                    when k.job is not null then 'cancelled'
                    when e.pos <= (select c.frontier from stint_claims c where c.lane = e.lane order by c.n desc limit 1) then 'running'
                    else 'available' end as text),
          x.pos is null and exists (select 1 from stint_beats b, json_each(b.running) r where r.value = e.pos),
          e.queue, e.priority, b.args, e.attempt, cast(e.losses + ifnull(x.outcome = 5, 0) as integer),
-         cast(case when x.pos is not null then ifnull(x.reason, case x.outcome when 1 then 'done' when 6 then 'cancelled' end)
+         cast(case when x.pos is not null then ifnull(x.reason, case x.outcome when 1 then 'done' when 6 then 'cancelled' when 8 then 'cancelled' end)
                    else ifnull((select c.why from stint_cancellations c where c.job = e.job), case when k.job is not null then 'cancelled' end) end as text),
          cast(b.created as integer), cast(ifnull(e.due, e.created) as integer),
          cast(ifnull(k.at, l.started) as integer), cast(ifnull(k.at, l.finished) as integer),
@@ -538,7 +581,8 @@ union all
          cast(case when k.job is null then l.result end as text), cast(case when k.job is null then l.error end as text),
          e.faulty is not null and x.pos is null and k.job is null, cast(null as text), cast(null as text),
          b.recovered, cast(ifnull(b.correlation, e.job) as text), b.start_by, b.uniqueness, b.schedule, b.nth, b.occurrence,
-         cast('["' || replace(replace(replace(e.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text)
+         cast('["' || replace(replace(replace(e.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text),
+         b.flow, (select n.name from stint_nodes n where n.job = e.job), 0, cast(null as integer)
   from stint_entries e
   join stint_entries b on b.pos = e.body
   left join stint_executions x on x.pos = e.pos
@@ -554,7 +598,7 @@ union all
 create view stint_attempts as
   select x.pos as job, x.attempt, e.kind, e.queue,
          case x.outcome when 1 then 'completed' when 2 then 'failed' when 3 then 'snoozed' when 4 then 'returned' when 5 then 'lost'
-           when 6 then 'cancelled' when 7 then 'expired' end as outcome,
+           when 6 then 'cancelled' when 7 then 'expired' when 8 then 'skipped' end as outcome,
          x.final, x.reason, case when x.slot > 0 then x.started end as started, x.finished,
          case when x.slot > 0 then x.finished - x.started end as took,
          case when x.slot > 0 then max(0, x.started - ifnull(e.due, e.created)) end as waited,
@@ -564,7 +608,7 @@ create view stint_attempts as
 union all
   select x.job as job, x.attempt, e.kind, e.queue,
          case x.outcome when 1 then 'completed' when 2 then 'failed' when 3 then 'snoozed' when 4 then 'returned' when 5 then 'lost'
-           when 6 then 'cancelled' when 7 then 'expired' end as outcome,
+           when 6 then 'cancelled' when 7 then 'expired' when 8 then 'skipped' end as outcome,
          x.final, x.reason, case when x.slot > 0 then x.started end as started, x.finished,
          case when x.slot > 0 then x.finished - x.started end as took,
          case when x.slot > 0 then max(0, x.started - ifnull(e.due, e.created)) end as waited,
