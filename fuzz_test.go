@@ -66,7 +66,7 @@ func FuzzRetention(f *testing.F) {
 }
 
 func FuzzOutcomes(f *testing.F) {
-	for _, text := range []string{"", "completed", "failed", "snoozed", "returned", "lost", "cancelled", "expired", "unknown", "Lost"} {
+	for _, text := range []string{"", "completed", "failed", "snoozed", "returned", "lost", "cancelled", "expired", "skipped", "unknown", "Lost"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -31,8 +31,8 @@ type JobInfo struct {
 	Awaits []string `json:"awaits,omitempty" doc:"The signals that it waits for while it is blocked: one of them has it run before it is due"`
 
 	// Flow is the flow that the job belongs to, and Node its name there; 0 and empty for none.
-	Flow ID     `json:"flow,omitempty"`
-	Node string `json:"node,omitempty"`
+	Flow ID     `json:"flow,omitempty" doc:"The flow that it belongs to"`
+	Node string `json:"node,omitempty" doc:"Its name there"`
 
 	// IsFlow is set on a flow: no engine runs it, it ends when its jobs have.
 	IsFlow bool `json:"is_flow,omitempty" doc:"It is a flow: no engine runs it, it ends when its jobs have"`

@@ -76,8 +76,14 @@ var blocked = stint.JobInfo{
 	Created: ago(time.Hour), Due: noon.Add(72 * time.Hour), MaxLosses: 3, Awaits: []string{"approved", "withdrawn"},
 }
 
+// needing is a job of a flow that needs another.
+var needing = stint.JobInfo{
+	ID: 45, Kind: "sum", State: stint.Blocked, Queue: "default", Args: json.RawMessage(`{}`), Attempt: 1, Correlation: "45", Retry: "none",
+	Created: ago(time.Hour), Due: ago(time.Hour), MaxLosses: 3, Flow: 12, Node: "sum", NeedsFirst: 17,
+}
+
 func (fixed) Job(_ context.Context, id stint.ID) (*stint.JobInfo, error) {
-	for _, j := range append(fixedJobs(), blocked) {
+	for _, j := range append(fixedJobs(), blocked, needing) {
 		if j.ID == id {
 			return &j, nil
 		}
@@ -278,6 +284,7 @@ func TestAnswersAreAsTheyWere(t *testing.T) {
 		{"progress_of_a_job_without", guard.Viewer, 200, "GET", "/jobs/41/progress", ""},
 		{"problem_no_such_job_with_progress", guard.Viewer, 404, "GET", "/jobs/77/progress", ""},
 		{"job_that_awaits", guard.Operator, 200, "GET", "/jobs/44", ""},
+		{"job_that_needs_another", guard.Operator, 200, "GET", "/jobs/45", ""},
 		{"signals", guard.Operator, 200, "GET", "/jobs/44/signals", ""},
 		{"signals_for_viewers", guard.Viewer, 200, "GET", "/jobs/44/signals", ""},
 		{"signals_of_a_job_without", guard.Viewer, 200, "GET", "/jobs/41/signals", ""},

@@ -26,7 +26,7 @@ type Filter struct {
 	Schedule    string    `query:"schedule" json:"schedule,omitempty" maxLength:"255" doc:"The schedule that made them"`
 	Faulty      bool      `query:"faulty" json:"faulty,omitempty" doc:"Only jobs that failed so often that people should look"`
 	NotRetried  bool      `query:"not_retried" json:"not_retried,omitempty" doc:"Leave out jobs that ended and that a newer job repeats"`
-	Outcome     string    `query:"outcome" json:"outcome,omitempty" enum:"completed,failed,snoozed,returned,lost,cancelled,expired" doc:"How one of their attempts ended"`
+	Outcome     string    `query:"outcome" json:"outcome,omitempty" enum:"completed,failed,snoozed,returned,lost,cancelled,expired,skipped" doc:"How one of their attempts ended"`
 	Class       string    `query:"error_class" json:"error_class,omitempty" maxLength:"255" doc:"The class of an attempt's error"`
 	Error       string    `query:"error" json:"error,omitempty" maxLength:"1000" doc:"Part of an attempt's error message"`
 	Attempts    int       `query:"attempts" json:"attempts,omitempty" minimum:"0" doc:"More attempts than this"`

@@ -117,6 +117,7 @@ var answersInWords = map[string]string{
 	string(stint.RerunRecovered):       "retried as a new job",
 	string(stint.RerunRecoveredBefore): "already retried before",
 	string(stint.RerunAvailable):       "already ready",
+	string(stint.RerunBlocked):         "waiting for other jobs still",
 	string(stint.RerunRunning):         "running",
 	string(stint.RerunNotUnique):       "refused: another job has the unique key",
 

@@ -477,6 +477,11 @@ func TestErrorsOfEnqueuingAreThoseOfAStore(t *testing.T) {
 	if _, err := server.Enqueue(ctx, stint.Tx{}, make([]stint.NewJob, 10_001)); !errors.Is(err, stint.ErrInvalid) {
 		t.Errorf("too many jobs are answered with %v", err)
 	}
+	flow := stint.NewFlow("f")
+	stint.NewKind[int]("a").Add(flow, "", 1)
+	if _, err := flow.Enqueue(ctx, stint.NewClient(server)); !errors.Is(err, stint.ErrInvalid) {
+		t.Errorf("a flow is answered with %v", err)
+	}
 	if n, err := store.Counts(ctx); err != nil || n[stint.Available] != 1 {
 		t.Errorf("stored are %v, %v", n, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -44,6 +45,8 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 		return nil, valid.Invalid("jobs", "%d are more than the %d that a server takes at once", len(jobs), ops.MostJobs)
 	case len(jobs) == 0:
 		return nil, nil
+	case slices.ContainsFunc(jobs, func(j stint.NewJob) bool { return j.Member != nil }):
+		return nil, valid.Invalid("jobs", "a server takes no flows: enqueue them where the database is")
 	}
 	all := ops.NewJobs{Jobs: make([]ops.NewJob, len(jobs)), Force: true, Exact: true}
 	for i, j := range jobs {

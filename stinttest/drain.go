@@ -194,6 +194,8 @@ func (w *Worker) left(ctx context.Context) ([]Left, error) {
 func (w *Worker) why(job *stint.JobInfo, paused []string) Left {
 	queues, left := w.config.Queues, Left{Job: *job}
 	switch {
+	case job.IsFlow:
+		left.Why = "it is a flow, and waits for its jobs"
 	case job.PendingRetry != "":
 		left.Why, left.mistake = "it waits for the retry function "+job.PendingRetry, true
 	case len(queues) > 0 && !slices.Contains(queues, "*") && !slices.Contains(queues, job.Queue):
@@ -204,6 +206,11 @@ func (w *Worker) why(job *stint.JobInfo, paused []string) Left {
 		left.Why = "the queue " + job.Queue + " is paused"
 	case job.State == stint.Running:
 		left.Why = "somebody else runs it"
+	case job.State == stint.Blocked && len(job.Awaits) == 0:
+		left.Why = "it waits for other jobs"
+		if job.NeedsFirst != 0 {
+			left.Why = fmt.Sprintf("it needs job %d to end first", job.NeedsFirst)
+		}
 	case job.State == stint.Blocked:
 		left.Why = "it awaits the signal " + strings.Join(job.Awaits, " or ")
 	case job.State == stint.Scheduled || job.State == stint.Retrying:
