@@ -70,7 +70,7 @@ func functions(path string) template.FuncMap {
 		"sub":      func(a, b time.Time) time.Duration { return max(0, a.Sub(b)) },
 		"id":       func(id stint.ID) string { return id.String() },
 		"outcomes": func() []string {
-			return []string{"completed", "failed", "snoozed", "returned", "lost", "cancelled", "expired"}
+			return []string{"completed", "failed", "snoozed", "returned", "lost", "cancelled", "expired", "skipped"}
 		},
 		"states": func() []stint.State { return store.States },
 	}

@@ -54,6 +54,9 @@ func goldenPages(t *testing.T) map[string]struct {
 	waiting := stint.JobInfo{ID: 43, Kind: "send_invoice", State: stint.Retrying, Queue: "mail", Attempt: 3, Faulty: true, StartBy: noon.Add(time.Hour), Metadata: json.RawMessage(`{"edited_from":42}`), Created: noon.Add(-time.Minute), Due: noon.Add(90 * time.Second), Correlation: "43"}
 	running := stint.JobInfo{ID: 44, Kind: "send_invoice", State: stint.Running, Begun: true, Queue: "mail", Attempt: 1, Created: noon.Add(-time.Minute), Due: noon.Add(-20 * time.Second), Correlation: "44"}
 	blocked := stint.JobInfo{ID: 47, Kind: "order", State: stint.Blocked, Queue: "default", Attempt: 1, Awaits: []string{"approved <b>"}, Created: noon.Add(-time.Minute), Due: noon.Add(72 * time.Hour), Correlation: "47"}
+	needing := stint.JobInfo{ID: 48, Kind: "sum", State: stint.Blocked, Queue: "default", Attempt: 1, Flow: 12, Node: "sum <b>", NeedsFirst: 17, Created: noon.Add(-time.Minute), Due: noon.Add(-time.Minute), Correlation: "import"}
+	flow := stint.JobInfo{ID: 12, Kind: "import", State: stint.Failed, Queue: "default", Attempt: 1, IsFlow: true, Reason: "job 48 (sum) was cancelled", Created: noon.Add(-time.Minute), Due: noon.Add(-time.Minute), Started: noon, Finished: noon, Correlation: "import",
+		Attempts: []stint.Attempt{{Attempt: 1, Outcome: stint.OutcomeFailed, Final: true, Reason: "job 48 (sum) was cancelled", Started: noon, Finished: noon}}}
 	ready := stint.JobInfo{ID: 45, Kind: "send_invoice", State: stint.Available, Queue: "mail", Attempt: 1, Created: noon.Add(-time.Minute), Due: noon.Add(-time.Minute), Correlation: "45"}
 	limited := ready
 	limited.ID, limited.Limits = 46, []string{"smtp", "tenant=a<b>"}
@@ -119,6 +122,8 @@ func goldenPages(t *testing.T) map[string]struct {
 			{SentSignal: stint.SentSignal{N: 9, Name: "scan", Sent: noon.Add(-time.Minute)}, Bytes: 20_000},
 			{SentSignal: stint.SentSignal{N: 12, Name: "hidden", Sent: noon.Add(-time.Second)}},
 		}}, SignalsBefore: 1234}},
+		"job-needing":   {"/jobs/48", jobPage{Job: view.Job{JobInfo: &needing}}},
+		"job-flow":      {"/jobs/12", jobPage{Job: view.Job{JobInfo: &flow}, History: []attempt{{flow.Attempts[0], view.Result{}}}, Related: []stint.JobInfo{needing}}},
 		"job-waiting":   {"/jobs/45", jobPage{Job: view.Job{JobInfo: &ready, Ahead: 1234}, Crew: view.Crew{Engines: []store.EngineInfo{worker.EngineInfo}}}},
 		"job-limited":   {"/jobs/46", jobPage{Job: view.Job{JobInfo: &limited}, Crew: view.Crew{Engines: []store.EngineInfo{worker.EngineInfo}, Gates: []store.GateInfo{smtp, tenant}}, InUse: gatesOf([]store.GateInfo{smtp, tenant})}},
 		"limits":        {"/limits", limitsPage{limits}},

@@ -53,6 +53,9 @@ func (p jobPage) Words(now time.Time) told {
 // Awaited says which signals it awaits; empty for none.
 func (p jobPage) Awaited() string { return view.AwaitsInWords(*p.JobInfo) }
 
+// Needs says which jobs it waits for; empty for none.
+func (p jobPage) Needs() string { return view.NeedsInWords(*p.JobInfo) }
+
 // job shows a job.
 func (b *Dashboard) job(r *http.Request) (any, error) {
 	j, err := b.jobOf(r)

@@ -33,6 +33,8 @@ func (c Crew) Situation(j stint.JobInfo, now time.Time) string {
 		return faulty("due " + words.Ago(j.Due, now))
 	case j.State == stint.Blocked && len(j.Awaits) > 0:
 		return faulty(AwaitsInWords(j) + ", otherwise due " + words.Ago(j.Due, now))
+	case NeedsInWords(j) != "":
+		return faulty(NeedsInWords(j))
 	case j.State == stint.Blocked:
 		return faulty("due " + words.Ago(j.Due, now))
 	case j.State == stint.Available:
@@ -87,15 +89,17 @@ func Outcome(x stint.Attempt) string {
 	if x.Reason != "" && x.Reason != retry.ReasonDone && !strings.Contains(outcome, x.Reason) {
 		outcome += ": " + words.Visible(x.Reason)
 	}
-	if NeverTaken(x) {
+	if NeverTaken(x) && x.Outcome == stint.OutcomeCancelled {
 		outcome += " before it began"
 	}
 	return outcome
 }
 
-// NeverTaken reports whether a job was cancelled before any engine had taken it.
+// NeverTaken reports whether a job ended that no engine had taken: it was cancelled before, skipped, or is a flow.
 func NeverTaken(x stint.Attempt) bool {
-	return x.Outcome == stint.OutcomeCancelled && x.Slot == 0 && x.Engine == 0
+	byItself := x.Outcome == stint.OutcomeCancelled || x.Outcome == stint.OutcomeSkipped || x.Outcome == stint.OutcomeCompleted ||
+		x.Outcome == stint.OutcomeFailed && x.Error == nil
+	return byItself && x.Slot == 0 && x.Engine == 0
 }
 
 // Unbegun reports whether an attempt ended that certainly did not begin, though an engine had taken it.
