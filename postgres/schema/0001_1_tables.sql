@@ -316,6 +316,8 @@ create table stint.nodes (
   job  bigint not null, -- that has it; of one that was recovered, the newest
   primary key (flow, name)
 );
+-- The name of a job.
+create unique index nodes_job on stint.nodes (job);
 
 -- What must end before a job begins. A row goes with the job that needs.
 create table stint.needs (

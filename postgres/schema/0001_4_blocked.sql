@@ -218,7 +218,6 @@ $$;
 
 -- Whether a job belongs to a flow that has not ended.
 create function stint.in_open_flow(p_job bigint) returns boolean language sql stable
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
   select exists (select from stint.entries e join stint.waiting w on w.job = e.flow where e.pos = p_job)
 $$;
@@ -229,7 +228,7 @@ create function stint.take_place(p_flow bigint, p_old bigint, p_new bigint) retu
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 begin
-  update stint.nodes n set job = p_new where n.flow = p_flow and n.job = p_old;
+  update stint.nodes n set job = p_new where n.job = p_old;
   insert into stint.needs (child, parent, wants) select p_new, n.parent, n.wants from stint.needs n where n.child = p_old;
   with children as (
     select w.job from stint.entries e join stint.waiting w on w.job = e.pos

@@ -189,7 +189,7 @@ begin
   delete from stint.steps s where s.job = any (gone);
   delete from stint.signals s where s.job = any (gone);
   delete from stint.needs n where n.child = any (gone);
-  delete from stint.nodes n using stint.entries e where e.pos = any (gone) and n.flow = e.flow and n.job = e.pos;
+  delete from stint.nodes n where n.job = any (gone);
   delete from stint.flows f where f.flow = any (gone);
   delete from stint.cancellations c where c.job = any (gone);
   delete from stint.entries e where e.job = any (gone);
