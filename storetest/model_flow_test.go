@@ -35,10 +35,10 @@ func (d *database) seenIn(in *modelTx, id stint.ID) *row {
 
 // checkFlow refuses jobs that are added to a flow which is not open, and jobs that need what is not there.
 func (d *database) checkFlow(in *modelTx, jobs []stint.NewJob) error {
-	first := jobs[0].Member
-	if first == nil {
+	if len(jobs) == 0 || jobs[0].Member == nil {
 		return nil
 	}
+	first := jobs[0].Member
 	if first.Into != 0 {
 		flow := d.seenIn(in, first.Into)
 		_, marked := d.cancelled[first.Into]

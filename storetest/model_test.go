@@ -221,7 +221,7 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 	if err := m.checkFlow(in, jobs); err != nil {
 		return nil, err
 	}
-	if jobs[0].Member != nil && m.is("stores flows without their transaction") {
+	if len(jobs) > 0 && jobs[0].Member != nil && m.is("stores flows without their transaction") {
 		in = nil
 	}
 	var receipts []stint.Receipt
