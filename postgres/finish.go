@@ -190,7 +190,7 @@ func executionParams(done []store.Completion) ([]param, error) {
 		int8array(pos), int8nulls(job), int8array(nonce), attempts, int2array(slot),
 		int8array(started), int8array(ended), outcomes, finals,
 		textarray(reason.column), textarray(result.column), textarray(failure.column),
-	}, successors(next)...)
+	}, successors(next, now)...)
 	var awaits sparse[string]
 	for i, x := range next {
 		awaits.setText(len(next), i, x.Next.Awaits)
@@ -207,8 +207,8 @@ func age(now, then time.Time) int64 {
 	return max(0, now.Sub(then).Microseconds())
 }
 
-// successors are the columns of what follows executions: all null when nothing does.
-func successors(of []*store.Completion) []param {
+// successors are the columns of what follows executions, as seen at the instant of these: all null when nothing does.
+func successors(of []*store.Completion, now time.Time) []param {
 	if len(of) == 0 {
 		var none []param
 		for _, oid := range []uint32{pgtype.Int8ArrayOID, pgtype.Int8ArrayOID, pgtype.Int8ArrayOID, pgtype.TextArrayOID, pgtype.TextArrayOID, pgtype.Int2ArrayOID,
@@ -222,7 +222,6 @@ func successors(of []*store.Completion) []param {
 		undecided = textarray(each(of, func(x *store.Completion) *string { return nilText(x.Next.Func) }))
 		faulty = boolarray(each(of, func(x *store.Completion) bool { return x.Next.Faulty }))
 	}
-	now := time.Now()
 	return []param{
 		int8array(each(of, func(x *store.Completion) store.Position { return x.Pos })),
 		int8array(each(of, func(x *store.Completion) store.LaneID {
