@@ -187,7 +187,8 @@ func TestHistoryCostsLooksAndPagesNothing(t *testing.T) {
 	for name, text := range map[string]string{"look": lookSQL, "held": heldSQL, "fetch": fetchSQL, "next": nextDueSQL, "due": dueSQL, "job": jobSQL,
 		"state": stateSQL, "final": finalSQL, "wait": waitOfSQL, "tried": triedSQL, "cancelling": cancellingSQL,
 		"contents": contentsSQL, "recovered": recoveredSQL, "schedules": dueSchedulesSQL, "tags": eraseTagsSQL, "holder": holderSQL, "old keys": oldKeysSQL, "errors": newestErrorsSQL,
-		"step": stepSQL, "steps": stepsSQL} {
+		"step": stepSQL, "steps": stepsSQL, "parents": parentsSQL, "members": membersSQL, "watchers": watchersSQL, "blocked": blockedSQL, "needed": neededSQL,
+		"retain": retainPageSQL} {
 		for line := range strings.Lines(plan(t, s, text)) {
 			if strings.HasPrefix(line, "SCAN") && !strings.HasPrefix(line, "SCAN l") && !strings.HasPrefix(line, "SCAN json_each") &&
 				!strings.HasPrefix(line, "SCAN b\n") && !strings.HasPrefix(line, "SCAN r") && !strings.HasPrefix(line, "SCAN (subquery") {
