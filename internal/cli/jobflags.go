@@ -125,7 +125,7 @@ type filterFlags struct {
 
 var outcomes = []stint.Outcome{
 	stint.OutcomeCompleted, stint.OutcomeFailed, stint.OutcomeSnoozed, stint.OutcomeReturned, stint.OutcomeLost,
-	stint.OutcomeCancelled, stint.OutcomeExpired,
+	stint.OutcomeCancelled, stint.OutcomeExpired, stint.OutcomeSkipped,
 }
 
 func (f *filterFlags) add(flags *pflag.FlagSet) {

@@ -73,7 +73,7 @@ Examples:
 // statesHelp explains the states of jobs, where they are listed.
 const statesHelp = `  scheduled   not due yet: it was enqueued with a delay or a time
   retrying    failed, and waits for its next attempt
-  blocked     awaits a signal, and runs without it when the time for that is over
+  blocked     needs other jobs to end first, or awaits a signal until the time for that is over
   available   due, and waits for an engine
   running     claimed by an engine
   completed, failed, cancelled   ended`
@@ -146,7 +146,7 @@ func (a *app) jobsShowCommand() *cobra.Command {
 	return a.asks(page(`show ID: Show a job with all of its attempts
 
 Show prints everything about a job: what was enqueued, the engine that runs it now or
-the limits or signals that it waits for, how far its run said it is and what it logged
+the limits, signals or jobs that it waits for, how far its run said it is and what it logged
 last, what its steps came to, the signals that it got, and for each attempt when and
 where it ran, how it ended, its result and its error.
 --json prints one object with a list of executions.
@@ -171,7 +171,12 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 	j := shown.JobInfo
 	fmt.Fprintf(a.out, "job %d %s\n\n", j.ID, shown.StateInWords(engines, now))
 	d := a.newDetails(now)
-	d.add("kind", j.Kind)
+	kind := j.Kind
+	if j.IsFlow {
+		kind += " (a flow)"
+	}
+	d.add("kind", kind)
+	d.add("belongs to", view.MemberInWords(*j))
 	d.add("description", j.Description())
 	d.add("args", j.Args)
 	if p := shown.LastProgress(); p != nil {

@@ -69,8 +69,8 @@ after the old one: job 12 → job 34.
 
 ` + timesHelp + `
 
-The exit code is 1 when a job that was named is ready or runs already, or was not
-there.
+The exit code is 1 when a job that was named is ready or runs already, waits for other
+jobs, or was not there.
 
 Examples:
   stint jobs retry 42
@@ -107,6 +107,7 @@ func retried(r stint.RerunResult) fate {
 		stint.RerunRecovered:       {text: fmt.Sprintf("had ended; job %d runs it again", r.ID), made: r.ID},
 		stint.RerunRecoveredBefore: {text: fmt.Sprintf("had ended, and job %d runs it again already", r.ID)},
 		stint.RerunAvailable:       {text: "is ready already", failed: true},
+		stint.RerunBlocked:         {text: "waits for other jobs", failed: true},
 		stint.RerunRunning:         {text: "is running", failed: true},
 		stint.RerunNotUnique:       {text: fmt.Sprintf("had ended, and job %d has its unique key", r.ID), failed: true},
 		stint.RerunNotFound:        {text: "does not exist", failed: true},

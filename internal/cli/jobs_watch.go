@@ -138,6 +138,9 @@ func progress(j *stint.JobInfo) string {
 	case stint.Scheduled:
 		return "is scheduled for " + moment(j.Due)
 	case stint.Blocked:
+		if needs := view.NeedsInWords(*j); needs != "" {
+			return needs
+		}
 		return cmp.Or(view.AwaitsInWords(*j), "is blocked") + " until " + moment(j.Due)
 	case stint.Completed:
 		return fmt.Sprintf("completed with attempt %d", j.Attempt)
