@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -70,6 +72,16 @@ var flowEdgeTests = []test{
 		must(f.Enqueue(t.ctx, stint.NewClient(t.Store)))(t)
 		g.plays()
 		t.state(x.ID(), stint.Completed)
+	}},
+	{"A flow may be needed by a job of another flow", func(t *T) {
+		g := t.flow("a")
+		f := stint.NewFlow("graph")
+		y := g.kind.Add(f, "y", struct{}{}, stint.Needs(stint.Existing(g.id)))
+		id := must(f.Enqueue(t.ctx, stint.NewClient(t.Store)))(t)
+		g.promotes()
+		t.state(y.ID(), stint.Blocked)
+		g.plays()
+		t.states([]stint.ID{g.id, y.ID(), id}, stint.Completed)
 	}},
 	{"What is needed must be there, and in a flow", func(t *T) {
 		plain := t.enqueue(job("k"))[0]
@@ -251,5 +263,9 @@ var flowEnds = []struct {
 		e := g.w.One()
 		c := completion{t: g.t, w: g.w, e: e, x: g.w.Conclude(e, completed)}
 		g.t.must(c.finish(g.t.beginToFinish()))
+	}},
+	{name: "by a retry function", how: "failed", opts: []stint.Option{stint.Retry(retry.Function("f"))}, end: func(g *graph, _ stint.ID) {
+		g.w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: errors.New("broken")}, g.w.One())
+		g.t.decided(g.w, 1, g.t.decisions(retry.Final("enough"))...)
 	}},
 }

@@ -91,7 +91,7 @@ begin
   ), over as (
     delete from stint.waiting w using judged j join stint.entries e on e.pos = j.job
       where w.job = j.job and j.next is null and (j.flow or j.verdict > 0 or e.due is null or e.due <= p_clock)
-      returning w.*, j.flow as is_flow, j.verdict as decided, j.cause as why_so, e.flow as member
+      returning w.*, j.flow as is_flow, j.verdict as decided, j.cause as why_so
   ), begun as (
     insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty, limits)
       select stint.lane(o.queue, o.priority, 'normal', '', o.limits), o.job, o.body, o.attempt, o.priority, o.losses, o.suspect, o.queue, o.kind, o.faulty, o.limits
@@ -108,7 +108,7 @@ begin
     delete from stint.cancellations c using ended e where c.job = e.pos
   )
   select (select count(*) from begun) + (select count(*) from later),
-         array(select m.job from moved m where m.anew) || array(select l.job from looked l where l.flow and l.next is null and l.n < look and l.job <> all (closed)) || array(select e.pos from ended e join over o on o.job = e.pos where o.member is not null)
+         array(select m.job from moved m where m.anew) || array(select l.job from looked l where l.flow and l.next is null and l.n < look and l.job <> all (closed)) || array(select e.pos from ended e)
     into begun, noted;
   perform stint.note(noted);
   return begun;
@@ -184,8 +184,9 @@ begin
   delete from stint.signals s
     where s.job = any (array(select j from unnest(seen) as j where not exists (select from stint.entries e where e.pos = j)));
 
-  -- A flow watches what was added last; if it is being cancelled, so is that.
-  update stint.waiting w set watch = greatest(w.watch, a.newest), verdict = least(w.verdict, 2)
+  -- A flow watches what was added last, and looks at all of its jobs again: what was added may take the place of one that
+  -- failed. If it is being cancelled, so is that.
+  update stint.waiting w set watch = greatest(w.watch, a.newest), verdict = 0, cause = null
     from unnest(flows, newest) as a(flow, newest) where w.job = a.flow and w.job = any (mine);
   begun := stint.decide(array(select w.job from stint.waiting w where w.job = any (mine) and w.verdict is not null), p_due);
 end
