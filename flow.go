@@ -19,15 +19,15 @@ import (
 //	Sum.Add(f, "sum", SumArgs{}, stint.Needs(pages...))
 //	id, err := f.Enqueue(ctx, client)
 //
-// A job can only need what was added before it, so a flow has no cycles. A job of which a need
-// can no longer be met is not run: it is cancelled, or, where it waits for a failure that
-// did not come about, skipped. That is decided when all that it needs has ended, so it does not
-// depend on the order; and it goes on through the jobs that need this one.
+// A job can only need what was added before it, so a flow has no cycles. A job whose needs cannot be met
+// does not run: it is cancelled, or skipped if it needed a failure that did not happen. This is decided
+// once, when all that it needs has ended, so the order does not matter. Jobs that need it are then decided
+// in the same way.
 //
 // The flow is a job as well, of the kind that is its name, which no engine runs: it has an ID, tags and
 // metadata, may be unique, and is shown, awaited and cancelled like any job. It ends when all of its
-// jobs have ended: completed, or failed if one of them failed or was cancelled; those that
-// were skipped do not count.
+// jobs have ended: completed, or failed if one of them failed or was cancelled, also if another one took
+// care of that ([NeedsFailure]). Those that were skipped do not count.
 //
 // A Flow is built by one goroutine. Mistakes are kept, and returned by [Flow.Enqueue].
 type Flow struct {
@@ -73,7 +73,7 @@ type Want int8
 // What a job can want of another.
 const (
 	WantsSuccess Want = 1 // that it completes
-	WantsFailure Want = 2 // that it fails or is cancelled
+	WantsFailure Want = 2 // that it fails, expires or is cancelled
 	WantsEnd     Want = 3 // that it ends
 )
 
@@ -92,14 +92,16 @@ func (n *Node) ID() ID {
 	return n.id
 }
 
-// Existing is a job of a flow, or a flow, that was enqueued before.
+// Existing is a job of a flow, or a flow, that was enqueued before. [Flow.Enqueue] fails with [ErrNotFound] if the ID
+// is that of anything else.
 func Existing(id ID) *Node { return &Node{id: id} }
 
-// Needs has a job begin when all of these have completed. If one of them does not, the job is
-// cancelled, or skipped if that one was.
+// Needs has a job begin when all of these have completed. If one failed or was cancelled, the job is
+// cancelled; if one was skipped, and none failed, it is skipped.
 func Needs(nodes ...*Node) Option { return needs(WantsSuccess, nodes) }
 
-// NeedsFailure has a job begin when all of these have failed or were cancelled, and skips it if one of them did not.
+// NeedsFailure has a job begin when all of these have failed, expired, were lost for good or were cancelled. If one
+// completed or was skipped, the job is skipped.
 func NeedsFailure(nodes ...*Node) Option { return needs(WantsFailure, nodes) }
 
 // NeedsEnd has a job begin when all of these have ended, however they did, unless one of them was skipped:
@@ -120,9 +122,9 @@ func needs(wants Want, nodes []*Node) Option {
 	}
 }
 
-// NewFlow begins a flow. The name is the kind that it is shown as. Of the options those make sense
-// that tell flows apart: [Tag], [URN], [Source], [Description], [Metadata], [Correlation], [IdempotencyKey] and
-// those of uniqueness; others are refused. If another flow holds its key, nothing of this one is stored.
+// NewFlow begins a flow. The name is the kind that it is shown as. These options apply to a flow: [Tag], [URN], [Source], [Description], [Metadata], [Correlation], [IdempotencyKey] and
+// those of uniqueness, by its name, since it has no arguments. Any other is an error of [Flow.Enqueue]. If another flow
+// holds its key, nothing of this one is stored.
 func NewFlow(name string, opts ...Option) *Flow {
 	f := &Flow{flowBatch: &flowBatch{names: map[nodeName]bool{}}, place: -1}
 	return f.begin("", name, opts)
@@ -136,8 +138,8 @@ func (f *Flow) Flow(name, kind string, opts ...Option) *Flow { return f.begin(na
 func (f *Flow) Node() *Node { return &Node{batch: f.flowBatch, place: f.place, id: f.into} }
 
 // FlowFrom returns the flow of the running handler's job, so that jobs can be added to it while it
-// is open. A name that the flow has already is left as it is, so an attempt that comes again adds nothing twice if
-// what it adds has names. Outside of a handler, or if its job is in no flow, the error of [Flow.Enqueue]
+// is open. A job whose name is already in the flow is not added again, so a repeated attempt adds nothing twice if
+// it names its jobs, which [Kind.Each] does not. Outside of a handler, or if its job is in no flow, the error of [Flow.Enqueue]
 // is [ErrNoAttempt].
 func FlowFrom(ctx context.Context) *Flow {
 	f := &Flow{flowBatch: &flowBatch{names: map[nodeName]bool{}}, place: -1}
@@ -165,7 +167,8 @@ func (f *Flow) begin(name, kind string, opts []Option) *Flow {
 }
 
 // Add adds a job of the kind to a flow, under a name that is unique there; empty for none. The options
-// are those of the job, with what it needs among them. Keys and uniqueness are those of flows.
+// are those of the job, with what it needs among them; its times count from when it is enqueued. Only flows have keys
+// and uniqueness.
 func (k Kind[A]) Add(f *Flow, name string, args A, opts ...Option) *Node {
 	job, err := k.New(args, opts...)
 	f.fail(err)
@@ -261,8 +264,8 @@ type NeededJob struct {
 // neededPage is how many are read at once.
 const neededPage = 500
 
-// Needed yields the results of the jobs of the kind that the running handler's job needs, in the order in
-// which they were added; [ErrNoResult] for one that did not complete. It reads a few hundred at once.
+// Needed yields the results of the jobs of the kind that the running handler's job needs, by ID, which is the order in
+// which they were added, but for those that were retried by hand; [ErrNoResult] for one that did not complete. It reads a few hundred at once.
 func (k ResultKind[A, R]) Needed(ctx context.Context) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		var none R
