@@ -69,6 +69,19 @@ func TestARunIsNotTakenForAnEntryThatHadItsOutcomeBefore(t *testing.T) {
 	}
 }
 
+// The same within the slack, where the clocks do not tell which came first.
+func TestARunIsNotTakenForAnEntryThatDidNotBeginAtAboutThatTime(t *testing.T) {
+	w := newWorld()
+	w.job("unsure", Committed, StateAvailable).claimed(1).ends(1, OutcomeReturned, false).again().does(1, Cancelled, OutcomeCompleted, true)
+	w.execution("unsure").Unbegun = true
+	w.row("unsure").CompletesItself = true
+	w.run("unsure").Pos = 0
+	w.opt.Slack = time.Hour
+	if err := Compare(&w.h, &w.f, w.opt).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAnUnfinishedHistoryIsClean(t *testing.T) {
 	w := idleWorld()
 	got := Compare(&w.h, &w.f, w.opt)

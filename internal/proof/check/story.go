@@ -184,7 +184,8 @@ func (c *checker) match(s *story, engine int64) {
 
 // suits grades how well entry k fits a run: 0 not at all, 4 exactly. That a job
 // was cancelled fits much, and may also mean that the entry never began. One that
-// was recorded as not begun before the run is not its entry.
+// was recorded as not begun before the run is not its entry, and at about that time it is
+// if no other can be.
 func (c *checker) suits(s *story, k int, r *Run) int {
 	e, x := &s.entries[k], s.done[k]
 	switch {
@@ -192,6 +193,8 @@ func (c *checker) suits(s *story, k int, r *Run) int {
 		return 0
 	case x != nil && x.Unbegun && c.history.Processes[r.Process].instant(x.Finished).Add(c.opt.slack()) < r.Start:
 		return 0
+	case x != nil && x.Unbegun:
+		return 1
 	case says(r.How, x):
 		if x != nil && x.Outcome == OutcomeCancelled {
 			return 3
