@@ -47,8 +47,8 @@ type SentSignal struct {
 //		return err
 //	}
 //
-// A signal may come before the handler waits for it: it is kept for the job. Each is taken once, by one step,
-// the first that was sent first. That is recorded as a step of the signal's name, and returned by later runs.
+// A signal may come before the handler waits for it: it is kept for the job. Each is taken once, by one step, in the
+// order of their numbers. That is recorded as a step of the signal's name, and returned by later runs.
 // When the time is over and no signal is there, [ErrNoSignal] is recorded in the same way, so a signal that
 // comes later changes nothing. The time counts from the first run that comes to the wait, which records when
 // it ends as the step "NAME until"; zero looks whether the signal is there. It is at most [retry.MaxWait].
@@ -146,8 +146,8 @@ var ErrEnded = errors.New("stint: the job has ended")
 // of their numbers, which they get when they are sent; one that is committed late can be taken late.
 //
 // In a transaction of the caller's ([Client.With]) it is sent if and when that commits. The error is
-// [ErrNotFound] if there is no such job, [ErrEnded] if it comes too late, and matches
-// [errors.ErrUnsupported] if the store keeps no signals. After an error that leaves a commit unknown it may
+// [ErrNotFound] if there is no such job, [ErrEnded] if it comes too late; it matches
+// [ErrInvalid] if the job has got 10,000 signals or 16 MiB of them, and [errors.ErrUnsupported] if the store keeps no signals. After an error that leaves a commit unknown it may
 // have been sent: [Client.SignalOnce] can be repeated.
 func (c *Client) Signal(ctx context.Context, job ID, name string, value any) error {
 	return c.signal(ctx, job, Signal{Name: name}, value)

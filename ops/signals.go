@@ -18,7 +18,7 @@ import (
 var ListSignals = declare(&Op[JobName, []view.Signal]{
 	Decl: Decl{
 		Name: "jobs signals", Method: http.MethodGet, Path: "/jobs/{id}/signals", Summary: "List the signals that were sent to a job, with their whole values",
-		Doc: "In the order in which they were sent. One that a step of the job has taken names that step.",
+		Doc: "By number. One that a step of the job has taken names that step.",
 	},
 	do: func(ctx context.Context, l *Local, in *JobName) ([]view.Signal, error) {
 		id := stint.ID(in.ID)
@@ -77,7 +77,7 @@ var SendSignal = declare(&Op[SignalInput, None]{
 	Decl: Decl{
 		Name: "jobs signal", Method: http.MethodPost, Path: "/jobs/{id}/signal", Needs: guard.Operator, Summary: "Send a signal to a job, whose handler awaits it",
 		Doc: "It may come before the handler awaits it: it is kept for the job until a step takes it. A job that is blocked since it awaits a signal of this name runs at once. " +
-			"Signals of one name are taken in the order in which they were sent. A job that has ended gets none: 409. With a `key` a request whose answer was lost can be sent again.",
+			"Signals of one name are taken in the order of their numbers. A job that has ended gets none: 409. With a `key` a request whose answer was lost can be sent again.",
 	},
 	do: func(ctx context.Context, l *Local, in *SignalInput) (None, error) {
 		return None{}, l.Store.Signal(ctx, stint.Tx{}, stint.ID(in.ID), in.Body.signal())

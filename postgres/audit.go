@@ -23,7 +23,7 @@ var auditSQL = rows.LedgerSQL{
 	Executions: `select pos, coalesce(job, pos), attempt, nonce, engine, outcome, final, started, finished, coalesce(slot, 0), coalesce(reason, '') from stint.executions order by pos`,
 	Waiting:    `select job, attempt, due, why from stint.waiting order by job`,
 	Jobs:       `select id, state, schedule, occurrence from stint.jobs order by id`,
-	Steps:      `select job from stint.steps union select job from stint.lines union select job from stint.progress order by job`,
+	Kept:       `select job from stint.steps union select job from stint.lines union select job from stint.progress order by job`,
 	Engines:    `select token from stint.engines order by token`,
 	Buried:     `select token, ended from stint.engine_history where ended is not null`,
 }

@@ -54,12 +54,13 @@ func (s *Store) Promote(ctx context.Context, from time.Time, limit int) (store.P
 }
 
 // notesSeen is how far notes were looked at. Numbers are drawn before their transactions commit, so
-// what is looked at begins where that was a moment ago.
+// the next look begins where that was a moment ago.
 type notesSeen struct {
-	mu          sync.Mutex
-	last, since int64 // the last note that was looked at, and the one when since began
-	from        int64
-	began       time.Time
+	mu     sync.Mutex
+	last   int64     // the last note that was looked at
+	marked int64     // what that was at
+	at     time.Time // this time
+	from   int64     // what it was one notesLag before, at least
 }
 
 // notesLag is how long a transaction that leaves a note usually takes at most.
@@ -69,8 +70,8 @@ const notesLag = time.Second
 func (s *notesSeen) bound(now time.Time) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.Sub(s.began) > notesLag {
-		s.from, s.since, s.began = s.since, s.last, now
+	if now.Sub(s.at) > notesLag {
+		s.from, s.marked, s.at = s.marked, s.last, now
 	}
 	return s.from
 }

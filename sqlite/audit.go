@@ -24,7 +24,7 @@ var auditSQL = rows.LedgerSQL{
 	Executions: `select pos, ifnull(job, pos), attempt, nonce, engine, outcome, final, started, finished, ifnull(slot, 0), ifnull(reason, '') from stint_executions order by pos`,
 	Waiting:    `select job, attempt, due, why from stint_waiting order by job`,
 	Jobs:       `select id, state, schedule, occurrence from stint_jobs order by id`,
-	Steps:      `select job from stint_steps union select job from stint_lines union select job from stint_progress order by job`,
+	Kept:       `select job from stint_steps union select job from stint_lines union select job from stint_progress order by job`,
 	Engines:    `select token from stint_engines order by token`,
 	Buried:     `select token, ended from stint_engine_history where ended is not null`,
 }

@@ -20,7 +20,7 @@ type Ledger struct {
 	Executions []LedgerExecution
 	Waiting    []LedgerWait
 	Jobs       []LedgerJob // what the people's view says
-	Steps      []stint.ID  // the jobs that have some, or whose runs said something
+	Kept       []stint.ID  // the jobs of which steps are kept, lines or a progress
 	Engines    []EngineID  // the roster
 	Buried     map[EngineID]time.Time
 }

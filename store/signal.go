@@ -13,8 +13,9 @@ import (
 type Signaler interface {
 	// Signal stores a signal that has passed [stint.Signal.Check], and wakes engines; in a caller's
 	// transaction both happen when that commits. It stores nothing, without an error, if the job has a
-	// signal with that key already. The error is [stint.ErrNotFound] if there is no such job, and
-	// [stint.ErrEnded] if that has ended or was cancelled while no engine had it. On PostgreSQL an error
+	// signal with that key already, also if it has ended since. The error is [stint.ErrNotFound] if there is no such job, and
+	// [stint.ErrEnded] if that has ended or was cancelled while no engine had it, and matches
+	// [stint.ErrInvalid] if it has so many signals, or so large ones, that it gets no more. On PostgreSQL an error
 	// aborts a caller's transaction.
 	Signal(ctx context.Context, tx stint.Tx, job stint.ID, s stint.Signal) error
 
@@ -23,6 +24,6 @@ type Signaler interface {
 
 // SignalReader shows what a [Signaler] keeps.
 type SignalReader interface {
-	// Signals reads the signals of a job, in the order in which they were sent.
+	// Signals reads the signals of a job, by number.
 	Signals(ctx context.Context, job stint.ID) ([]stint.SentSignal, error)
 }

@@ -8,7 +8,7 @@
 //	beside these   [Scheduler] [Leaser] [Retainer] [ClaimedEnqueuer] [TxFinisher]
 //	               [Limiter] [StepKeeper]
 //	for people     [Inspector] [Canceller] [Operator] [Pauser] [ScheduleKeeper] [ChangeKeeper]
-//	               [StepReader] [Signaler] [SignalReader]
+//	               [StepReader] [LogReader] [Signaler] [SignalReader]
 //	for operators  [Migrator] [Auditor]
 //	where it can   [Awaiter] [Listener] [IdleNotifier] [Clock] [LivenessLocker]
 //	               [SessionTerminator] [OrphanRecoverer]

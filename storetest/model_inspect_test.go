@@ -285,10 +285,10 @@ func (m *model) Audit(context.Context) (*store.Ledger, error) {
 		l.Jobs = append(l.Jobs, store.LedgerJob{ID: j.ID, State: j.State, Schedule: j.Origin.Schedule, Occurrence: j.Origin.Occurrence})
 	}
 	for key := range m.steps {
-		l.Steps = append(l.Steps, key.job)
+		l.Kept = append(l.Kept, key.job)
 	}
 	for _, s := range m.said {
-		l.Steps = append(l.Steps, s.job)
+		l.Kept = append(l.Kept, s.job)
 	}
 	for _, e := range m.engines {
 		l.Engines = append(l.Engines, e.Token)

@@ -190,8 +190,8 @@ func Facts(l *store.Ledger) *check.Facts {
 	for _, w := range l.Waiting {
 		f.Waiting = append(f.Waiting, check.Waiting{Job: int64(w.Job), Attempt: w.Attempt})
 	}
-	for _, job := range l.Steps {
-		f.Steps = append(f.Steps, int64(job))
+	for _, job := range l.Kept {
+		f.Kept = append(f.Kept, int64(job))
 	}
 	for _, token := range l.Engines {
 		f.Roster = append(f.Roster, int64(token))

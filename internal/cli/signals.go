@@ -64,7 +64,7 @@ func (a *app) jobsSignalsCommand() *cobra.Command {
 	var id stint.ID
 	return a.asks(page(`signals ID: Show the signals that were sent to a job with their whole values
 
-Signals prints the signals of a job in the order in which they were sent, with the step of
+Signals prints the signals of a job in the order of their numbers, with the step of
 its handler that took each. Stint jobs show prints them in short.
 
 Examples:

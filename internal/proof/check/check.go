@@ -130,7 +130,7 @@ func Compare(h *History, f *Facts, opt Options) *Report {
 	c.absent()
 	c.whole(others)
 	c.occurrences()
-	c.steps()
+	c.kept()
 	return c.report
 }
 
@@ -142,7 +142,7 @@ func Invariants(f *Facts) []Violation {
 	c.engines()
 	tell(f, nil, nil, c.invariants)
 	c.occurrences()
-	c.steps()
+	c.kept()
 	return c.report.Violations
 }
 

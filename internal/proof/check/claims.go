@@ -149,10 +149,10 @@ func (c *checker) occurrences() {
 	}
 }
 
-// steps checks that recorded steps, and what runs said, went with their jobs.
-func (c *checker) steps() {
+// kept checks that recorded steps, and what runs said, went with their jobs.
+func (c *checker) kept() {
 	jobs := index(c.facts.Jobs, func(j *Job) (int64, bool) { return j.ID, true })
-	for _, job := range c.facts.Steps {
+	for _, job := range c.facts.Kept {
 		if !jobs[job] {
 			c.report.broken(RuleStep, job, "its steps, or what it said, are there, and it is not")
 		}

@@ -10,7 +10,7 @@ type Facts struct {
 	Executions []Execution
 	Claims     []Claim
 	Waiting    []Waiting
-	Steps      []int64             // the jobs that have recorded steps, or whose runs said something
+	Kept       []int64             // the jobs of which steps are kept, lines or a progress
 	Roster     []int64             // tokens of the engines that stand
 	Buried     map[int64]time.Time // and of those that do not, with the moment, by the store's clock
 

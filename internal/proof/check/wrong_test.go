@@ -70,7 +70,7 @@ var wrong = []fault{
 		w.f.Occurrences = map[string][]time.Time{"hourly": {midnight.Add(time.Hour), midnight.Add(2 * time.Hour)}}
 	}},
 	{RuleStep, "steps of a job that is not there", func(w *world) {
-		w.f.Steps = []int64{w.key["plain"], 999, w.key["ready"]}
+		w.f.Kept = []int64{w.key["plain"], 999, w.key["ready"]}
 	}},
 	{RuleDeleted, "a deleted job that is there", func(w *world) {
 		w.opt.Deleted = append(w.opt.Deleted, Deletion{Job: w.key["plain"], At: w.tick()})
