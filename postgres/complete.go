@@ -29,7 +29,7 @@ func (s *Store) FinishTx(ctx context.Context, tx stint.Tx, engine store.EngineID
 			age(time.Now(), x.Started), result, x.Flow},
 	}
 	if x.Log != nil {
-		complete.text += s.sql.in(` from stint.keep_logs($1, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)`)
+		complete.text += s.sql.in(` from stint.keep_logs($1, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)`)
 		complete.args = append(complete.args, newLogColumns([]store.LogRecord{*x.Log}).args()...)
 	}
 	if err := commitIn(ctx, tx, complete, errConcluded); err != nil {

@@ -21,7 +21,7 @@ const finishSQL = `select stint.finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 
   $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, x_limits => $29, s_awaits => $30, x_flow => $31, p_again => $32)`
 
 // finishLogsSQL keeps before that what the attempts said: they have no outcome yet.
-const finishLogsSQL = finishSQL + ` from stint.keep_logs($1, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47)`
+const finishLogsSQL = finishSQL + ` from stint.keep_logs($1, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48)`
 
 // Finish implements [store.Finisher]: one message to its commit.
 func (s *Store) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
