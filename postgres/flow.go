@@ -85,7 +85,7 @@ const (
 	nodeSQL = `select n.job from stint.nodes n where n.flow = $1 and n.name = $2`
 
 	neededSQL = `
-	select n.parent, coalesce(e.kind::text, ''), coalesce((select d.name from stint.nodes d where d.job = e.pos), ''),
+	select n.parent, coalesce(e.kind::text, ''), coalesce((select d.name from stint.nodes d where d.job = e.pos and d.flow = e.flow), ''),
 	  n.wants, coalesce(x.outcome, y.outcome, 0), coalesce(x.result, y.result)
 	from stint.needs n left join stint.entries e on e.pos = n.parent
 	left join stint.executions x on x.pos = n.parent and x.job is null and x.final

@@ -338,7 +338,7 @@ func TestWhatIsMarkedIsNotRunNowButRecovered(t *testing.T) {
 func TestJobsAreOperatedInReadCommittedTransactionsOnly(t *testing.T) {
 	s := newStore(t)
 	id := (&bench{t, s, nil}).enqueue(1, stint.Delay(time.Hour))[0]
-	for _, text := range []string{`select stint.again(array[$1]::bigint[], null, 0, false)`, `select stint.erase(array[$1]::bigint[])`,
+	for _, text := range []string{`select stint.again(array[$1]::bigint[], null, 0, false, false)`, `select stint.erase(array[$1]::bigint[])`,
 		`select stint.settle(array[$1]::bigint[])`} {
 		tx := begin(t, s, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 		_, err := tx.Exec(t.Context(), text, id)

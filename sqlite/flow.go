@@ -28,10 +28,11 @@ const (
 
 	needsOthersSQL = `select 1 from stint_waiting where job = ? and verdict is not null`
 	isFlowSQL      = `select 1 from stint_flows where flow = ?`
+	flowOfSQL      = `select flow from stint_entries where pos = ?`
 
 	blockedSQL = `
 	select w.job, ifnull(w.watch, 0), w.verdict, ifnull(w.cause, 0), exists (select 1 from stint_flows f where f.flow = w.job),
-	       ifnull(b.due, 0), b.flow is not null
+	       ifnull(b.due, 0)
 	from stint_waiting w join stint_entries b on b.pos = w.job where w.job = ? and w.verdict is not null`
 
 	watchSQL  = `update stint_waiting set watch = ?2, verdict = ?3, cause = ?4 where job = ?1`
@@ -109,14 +110,13 @@ type blocked struct {
 	verdict           int // see waiting
 	flow              bool
 	due               int64 // of the job, 0 for none
-	member            bool
 }
 
 // decide looks whether what a job needs has ended, and then has it begin, skips it or cancels it, or ends the
 // flow that it is. It reports whether the job began.
 func (c *conn) decide(job int64) (began bool, err error) {
 	b, err := oneRow(c, func(q *stmt) blocked {
-		return blocked{q.ColumnInt64(0), q.ColumnInt64(1), q.ColumnInt64(3), q.ColumnInt(2), q.ColumnInt64(4) != 0, q.ColumnInt64(5), q.ColumnInt64(6) != 0}
+		return blocked{q.ColumnInt64(0), q.ColumnInt64(1), q.ColumnInt64(3), q.ColumnInt(2), q.ColumnInt64(4) != 0, q.ColumnInt64(5)}
 	}, blockedSQL, job)
 	if err != nil || b.job == 0 {
 		return false, err
@@ -191,7 +191,7 @@ func (c *conn) endBlocked(b *blocked) error {
 	if err != nil {
 		return err
 	}
-	x := store.Completion{Pos: store.Position(b.job), Job: stint.ID(b.job), Attempt: 1, Ended: time.Now(), Final: true, Flow: b.member}
+	x := store.Completion{Pos: store.Position(b.job), Job: stint.ID(b.job), Attempt: 1, Ended: time.Now(), Final: true, Flow: true}
 	switch {
 	case b.flow && cancelled:
 		x.Outcome = stint.OutcomeCancelled // for the reason of its marker
@@ -271,39 +271,6 @@ func (c *conn) cancelFlows(limit int) error {
 			}
 		}
 	}
-	return err
-}
-
-const (
-	takeNameSQL  = `update stint_nodes set job = ? where job = ?`
-	takeNeedsSQL = `insert into stint_needs (child, parent, wants) select ?1, parent, wants from stint_needs where child = ?2`
-
-	// Those of a flow that still wait, and need a job.
-	childrenSQL = `
-	select w.job from stint_entries e cross join stint_waiting w on w.job = e.pos cross join stint_needs n on n.child = w.job and n.parent = ?2
-	where e.flow = ?1 and w.verdict is not null`
-	bendSQL   = `update stint_needs set parent = ?1 where parent = ?2 and child in (select value from json_each(?3))`
-	waitOnSQL = `update stint_waiting set watch = ?1, verdict = 0, cause = null where job in (select value from json_each(?2))`
-)
-
-// takePlace has a job that was recovered take the place of the old one in their flow, which is open: it has its name, and
-// those that still wait for the old one wait for it.
-func (c *conn) takePlace(flow int64, old stint.ID, job int64) error {
-	if _, err := c.exec(takeNameSQL, job, int64(old)); err != nil {
-		return err
-	}
-	if _, err := c.exec(takeNeedsSQL, job, int64(old)); err != nil {
-		return err
-	}
-	children, err := allRows(c, firstNumber[int64], childrenSQL, flow, int64(old))
-	if err != nil {
-		return err
-	}
-	if _, err := c.exec(bendSQL, job, int64(old), arrayOf(children)); err != nil {
-		return err
-	}
-	// It is the newest of all, so what they need is judged again.
-	_, err = c.exec(waitOnSQL, job, arrayOf(append(children, flow)))
 	return err
 }
 
@@ -437,7 +404,7 @@ func (s *stored) watchNewest() error {
 }
 
 const neededSQL = `
-	select n.parent, ifnull(e.kind, '') as kind, ifnull((select d.name from stint_nodes d where d.job = n.parent), '') as name, n.wants,
+	select n.parent, ifnull(e.kind, '') as kind, ifnull((select d.name from stint_nodes d where d.job = n.parent and d.flow = e.flow), '') as name, n.wants,
 	  ifnull(x.outcome, y.outcome) as outcome, cast(ifnull(x.result, y.result) as text) as result
 	from stint_needs n left join stint_entries e on e.pos = n.parent
 	left join stint_executions x on x.pos = n.parent and x.job is null and x.final = 1

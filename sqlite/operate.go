@@ -19,7 +19,7 @@ const (
 	// The contents of a job, as the newest of its entries refers to them.
 	contentsSQL = `
 	select c.pos, c.queue, c.priority, c.kind, c.tags, c.uniqueness, c.args, c.limits,
-	  (select w.job from stint_waiting w where w.job = c.flow) from stint_entries c
+	  case when exists (select 1 from stint_waiting w where w.job = c.flow) or exists (select 1 from stint_flows f where f.flow = c.flow) then c.flow end from stint_entries c
 	where c.pos = ifnull((select e.body from stint_entries e where e.job = ?1 order by e.pos desc limit 1), ?1)`
 
 	// The new job has a copy: a reference would keep the old one from being
@@ -45,13 +45,13 @@ func (s *Store) Retry(ctx context.Context, ids []stint.ID, again stint.RerunOpti
 		if due <= now {
 			due = 0
 		}
-		answers, err := eachOnce(ids, func(id stint.ID) (stint.RerunResult, error) { return c.again(id, now, due, again.Once) })
+		answers, err := eachOnce(ids, func(id stint.ID) (stint.RerunResult, error) { return c.again(id, now, due, again.Once, again.All) })
 		return answers, true, err
 	})
 }
 
-// again has one job run again, when it is due or, with 0, now.
-func (c *conn) again(id stint.ID, now, due int64, once bool) (stint.RerunResult, error) {
+// again has one job run again, when it is due or, with 0, now; of a flow all of its jobs, or what did not complete.
+func (c *conn) again(id stint.ID, now, due int64, once, all bool) (stint.RerunResult, error) {
 	state, err := oneRow(c, firstText[stint.State], stateSQL, int64(id))
 	if state == stint.Blocked || state == stint.Cancelled { // which it is with a marker
 		if needs, err := c.found(needsOthersSQL, int64(id)); needs || err != nil {
@@ -77,7 +77,7 @@ func (c *conn) again(id stint.ID, now, due int64, once bool) (stint.RerunResult,
 			return stint.RerunResult{Answer: stint.RerunRecoveredBefore, ID: before}, err
 		}
 	}
-	return c.recover(id, now, due)
+	return c.recover(id, now, due, all)
 }
 
 // runNow moves one job that waits to the log.
@@ -93,49 +93,33 @@ func (c *conn) runNow(id stint.ID, now int64) error {
 	return err
 }
 
-// recover does an ended job again, as a new one, unless another has its unique key.
-func (c *conn) recover(id stint.ID, now, due int64) (stint.RerunResult, error) {
-	var (
-		contents int64
-		flow     int64 // if that is open
-		w        = newWait{due: due, why: stint.Scheduled, attempt: 1}
-		tags     []string
-		job      stint.NewJob
-	)
-	err := c.query(contentsSQL, []any{int64(id)}, func(q *stmt) (err error) {
-		contents, w.queue, w.priority, w.kind, w.limits = q.ColumnInt64(0), q.ColumnText(1), q.ColumnInt(2), q.ColumnText(3), q.words(7)
-		flow = q.ColumnInt64(8)
-		tags, err = list[string](q, 4)
-		job = stint.NewJob{Kind: w.kind, Unique: q.ColumnText(5), Args: []byte(q.ColumnText(6))}
-		return err
-	})
+// recover does an ended job again, as a new one, unless another has its unique key, or an open flow does it again
+// already.
+func (c *conn) recover(id stint.ID, now, due int64, all bool) (stint.RerunResult, error) {
+	if before, err := oneRow(c, firstNumber[stint.ID], redoneSQL, int64(id)); err != nil || before != 0 {
+		return stint.RerunResult{Answer: stint.RerunRecoveredBefore, ID: before}, err
+	}
+	r, err := c.toRedo(int64(id), all)
 	if err != nil {
 		return stint.RerunResult{}, err
 	}
-	if holder, err := c.heldByAnother(&job, id, now); err != nil || holder != 0 {
+	r.now, r.due = now, due
+	job, err := oneRow(c, func(q *stmt) stint.NewJob {
+		return stint.NewJob{Kind: q.ColumnText(3), Unique: q.ColumnText(5), Args: []byte(q.ColumnText(6))}
+	}, contentsSQL, r.target)
+	if err != nil {
+		return stint.RerunResult{}, err
+	}
+	if holder, err := c.heldByAnother(&job, stint.ID(r.target), now); err != nil || holder != 0 {
 		return stint.RerunResult{Answer: stint.RerunNotUnique, ID: holder}, err
 	}
-	lane := normalLane(w.queue, w.priority, w.limits)
-	if due > 0 {
-		lane = store.NoLane
-	}
-	if _, err := c.exec(recoverSQL, int64(lane), now, nilInt(due), int64(id), contents, nilInt(flow)); err != nil {
-		return stint.RerunResult{}, err
-	}
-	anew := c.db.LastInsertRowID()
-	if _, err := c.exec(takeStepsSQL, anew, int64(id)); err != nil {
-		return stint.RerunResult{}, err
-	}
-	if _, err := c.exec(takeSignalsSQL, anew, int64(id)); err != nil {
-		return stint.RerunResult{}, err
-	}
-	if flow != 0 {
-		if err := c.takePlace(flow, id, anew); err != nil {
+	for _, old := range r.jobs {
+		if err := c.copy(r, old); err != nil {
 			return stint.RerunResult{}, err
 		}
 	}
-	if w.limits != "" {
-		if err := c.goFirst(anew, id, &w); err != nil {
+	if r.isFlow || r.into != 0 {
+		if err := c.connect(r); err != nil {
 			return stint.RerunResult{}, err
 		}
 	}
@@ -145,20 +129,11 @@ func (c *conn) recover(id stint.ID, now, due int64) (stint.RerunResult, error) {
 			return stint.RerunResult{}, err
 		}
 		s := stored{appender: (*direct)(c), unique: key, until: u.Until(now)}
-		if err := s.keepUnique(&job, anew, now); err != nil {
+		if err := s.keepUnique(&job, r.anew[r.target], now); err != nil {
 			return stint.RerunResult{}, err
 		}
 	}
-	for _, tag := range tags {
-		if _, err := c.exec(tagSQL, tag, anew); err != nil {
-			return stint.RerunResult{}, err
-		}
-	}
-	if due > 0 {
-		w.job, w.body = anew, anew
-		_, err = c.exec(waitSQL, w.args()...)
-	}
-	return stint.RerunResult{Answer: stint.RerunRecovered, ID: stint.ID(anew)}, err
+	return stint.RerunResult{Answer: stint.RerunRecovered, ID: stint.ID(r.anew[int64(id)])}, nil
 }
 
 const (

@@ -97,10 +97,11 @@ func (c *conn) readyLane(lanes *laneCache, job int64, queue string, priority int
 	return lanes.normal(queue, priority, limits), nil
 }
 
-// goFirst has a job go before all others of its gates that is the retry of one that they wait for.
-func (c *conn) goFirst(job int64, failed stint.ID, w *newWait) error {
+// goFirst has a job go before all others of its gates that is the retry of one that they wait for, if it is in
+// a lane, or else once it is.
+func (c *conn) goFirst(job int64, failed stint.ID, w *newWait, lane store.LaneID) error {
 	n, err := c.exec(retriedSQL, job, int64(failed))
-	if err == nil && n > 0 {
+	if err == nil && n > 0 && lane != store.NoLane {
 		_, err = c.exec(goesFirstSQL, job, int64(store.LimitedLane(w.queue, w.priority, store.PartFront, "", w.limits).ID))
 	}
 	return err

@@ -170,7 +170,10 @@ var flowEdgeTests = []test{
 		t.state(g.ids["a"], stint.Completed)
 		g.plays()
 		t.retain(atOnceKept)
-		t.gone(g.ids["a"], g.ids["b"], g.id)
+		t.gone(g.id)
+		t.states([]stint.ID{g.ids["a"], g.ids["b"]}, stint.Completed)
+		t.retain(atOnceKept)
+		t.gone(g.ids["a"], g.ids["b"])
 	}},
 	{"What a job needs is listed by id, with how it ended, a page at a time", func(t *T) {
 		g := t.needed()

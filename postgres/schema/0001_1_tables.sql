@@ -313,11 +313,11 @@ create table stint.flows (
 create table stint.nodes (
   flow bigint not null, -- the flow
   name text   not null check (name <> '' and octet_length(name) <= 255), -- unique there
-  job  bigint not null, -- that has it; of one that was recovered, the newest
+  job  bigint not null, -- that has it: one of the flow, or one that had completed when the flow was retried
   primary key (flow, name)
 );
--- The name of a job.
-create unique index nodes_job on stint.nodes (job);
+-- The names of a job.
+create index nodes_job on stint.nodes (job);
 
 -- What must end before a job begins. A row goes with the job that needs.
 create table stint.needs (
@@ -326,6 +326,8 @@ create table stint.needs (
   wants  smallint not null check (wants between 1 and 3), -- 1 that it completes, 2 that it fails, 3 that it ends
   primary key (child, parent)
 );
+-- Who needs a job.
+create index needs_parent on stint.needs (parent);
 
 -- Cancelled jobs that have no final outcome yet. The marker
 -- is committed before anything else happens, and every function that moves a job looks at it.

@@ -857,6 +857,10 @@ begin
       select y.outcome from stint.executions y where y.job = u.job and y.final) x on true;
   delete from stint.cancellations c using unnest(p_jobs, answers) as a(job, answer)
     where c.job = a.job and a.answer in ('not found', 'cancelled', 'too late');
+  -- A promotion cancels the jobs of a flow, and looks at who waits for one.
+  if exists (select from stint.entries e where e.pos = any (p_jobs) and (e.flow is not null or exists (select from stint.flows f where f.flow = e.pos))) then
+    perform pg_notify('stint', '');
+  end if;
   return answers;
 end
 $$;

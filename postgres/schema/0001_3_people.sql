@@ -54,11 +54,11 @@ select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses,
        j.faulty and j.state not in ('completed', 'failed', 'cancelled') as faulty, j.undecided,
        case when j.state = 'blocked' and j.awaits is not null then (select array_agg(distinct a.value order by a.value) from jsonb_each_text(j.awaits) as a) end as awaits, j.recovered, j.schedule, j.nth, j.occurrence,
        coalesce(j.correlation, j.id::text) as correlation, string_to_array(j.limits, chr(10)) as limits,
-       j.flow, (select n.name from stint.nodes n where n.job = j.id) as node,
+       j.flow, case when j.flow is not null then (select n.name from stint.nodes n where n.job = j.id and n.flow = j.flow) end as node,
        exists (select from stint.flows f where f.flow = j.id) as is_flow, case when j.state = 'blocked' then j.watch end as watch
 from (
   select b.pos as id, b.kind::text, b.created, b.tags, b.urn, b.source, b.correlation,
-         case when w.job is not null then case when k.job is null then w.why else 'cancelled' end
+         case when w.job is not null then case when k.job is null or exists (select from stint.flows f where f.flow = w.job) then w.why else 'cancelled' end
               when v.outcome is not null then case when v.outcome = 1 then 'completed' when v.outcome in (6, 8) then 'cancelled' else 'failed' end
               when (v.xid, v.pos) <= (f.xid, f.pos)
                and not exists (select from unnest(f.pending_xid, f.pending_pos) p(xid, pos) where p.xid = v.xid and p.pos < v.pos)

@@ -14,67 +14,112 @@ begin
 end
 $$;
 
--- Do an ended job again, as a new one with a copy of its contents: a
--- reference would keep the old one from being deleted. The two come from each
--- other, so they share a correlation id; an idempotency key stays the old one's,
--- and so does the instant to begin by, which is over. A unique key is taken again; if another
--- job holds it, that is the answer, and nothing is done.
-create function stint.recover(p_job bigint, p_at timestamptz, out id bigint, out holder bigint) language plpgsql
+-- Do an ended job again, as a new one. A unique key is taken again; if another job holds it, that is the answer,
+-- and nothing is done. Of a job of a flow that has ended this is what did not complete of that flow, as
+-- a new flow, with the job and what depends on it. What an open flow does again already is the answer.
+create function stint.recover(p_job bigint, p_at timestamptz, p_all boolean, out id bigint, out holder bigint, out before boolean) language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
-  c    stint.entries;
-  flow bigint; -- if that has not ended
-  part text := 'normal';
+  c      stint.entries;
+  target bigint := p_job; -- the outermost flow of it that has ended
+  parent bigint;          -- in which that is
+  into_flow bigint;       -- if that is open
+  olds   bigint[] := array[p_job];
+  news   bigint[];
 begin
-  select e.* into c from stint.entries e
-    where e.pos = coalesce((select l.body from stint.entries l where l.job = p_job order by l.pos desc limit 1), p_job);
-  id := nextval('stint.positions');
-  if c.flow is not null then
-    select w.job into flow from stint.waiting w where w.job = c.flow for key share;
+  select e.flow into parent from stint.entries e where e.pos = p_job;
+  while parent is not null loop
+    select w.job into into_flow from stint.waiting w where w.job = parent for key share;
+    exit when found or not exists (select from stint.flows f where f.flow = parent);
+    target := parent;
+    select e.flow into parent from stint.entries e where e.pos = target;
+  end loop;
+  select e.pos into id from stint.entries e
+    where e.recovered = p_job and exists (select from stint.waiting w where w.job in (e.pos, e.flow) and exists (select from stint.flows f where f.flow = w.job))
+    order by e.pos desc limit 1;
+  before := found;
+  if before then
+    return;
   end if;
+  if exists (select from stint.flows f where f.flow = target) then
+    olds := stint.to_redo(target, p_job, p_all or target = p_job and stint.ended(target) = 1);
+  end if;
+  news := array(select nextval('stint.positions') from unnest(olds));
+  id := news[array_position(olds, target)];
+  select e.* into c from stint.entries e where e.pos = stint.contents(target);
   if c.uniqueness is not null then
     select nullif(t.job, recover.id) into holder
-      from stint.take_unique(array[c.uniqueness], array[c.kind::text], array[c.args], array[null::text], array[recover.id], false, p_job) as t;
+      from stint.take_unique(array[c.uniqueness], array[c.kind::text], array[c.args], array[null::text], array[recover.id], false, target) as t;
     if holder is not null then
       return;
     end if;
   end if;
-  -- It takes the place of one that its gates wait for since that failed.
-  if c.limits is not null then
-    update stint.reruns r set job = recover.id, failed = false where r.job = p_job and r.failed;
-    if found then
-      part := 'front';
-    end if;
+  perform stint.copy_jobs(olds, news, into_flow, p_at, into_flow is not null or exists (select from stint.flows f where f.flow = target));
+  if into_flow is not null then
+    perform stint.take_place(into_flow, target, id);
+  end if;
+  id := news[array_position(olds, p_job)];
+end
+$$;
+
+-- Where the contents of a job are.
+create function stint.contents(p_job bigint) returns bigint language sql stable
+as $$
+  select coalesce((select l.body from stint.entries l where l.job = p_job order by l.pos desc limit 1), p_job)
+$$;
+
+-- Copy jobs that have ended, with their contents: a reference would keep the old ones from being deleted. The old and the
+-- new come from each other, so they share a correlation id; an idempotency key stays the old one's, and so does
+-- the instant to begin by, which is over. Of flows the new jobs need what the old ones needed: of two that are
+-- copied the new one needs the new. They are blocked, and looked at.
+create function stint.copy_jobs(p_olds bigint[], p_news bigint[], p_flow bigint, p_at timestamptz, p_blocked boolean) returns void language plpgsql
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+begin
+  -- One takes the place of another that its gates wait for since that failed.
+  update stint.reruns r set job = o.new, failed = false from unnest(p_olds, p_news) as o(old, new) where r.job = o.old and r.failed;
+  if p_blocked then
+    insert into stint.flows (flow) select o.new from unnest(p_olds, p_news) as o(old, new) where exists (select from stint.flows f where f.flow = o.old);
+    insert into stint.nodes (flow, name, job)
+      select o.new, n.name, coalesce(m.new, n.job) from unnest(p_olds, p_news) as o(old, new) join stint.nodes n on n.flow = o.old
+      left join unnest(p_olds, p_news) as m(old, new) on m.old = n.job;
+    insert into stint.needs (child, parent, wants)
+      select o.new, coalesce(m.new, n.parent), n.wants from unnest(p_olds, p_news) as o(old, new) join stint.needs n on n.child = o.old
+      left join unnest(p_olds, p_news) as m(old, new) on m.old = n.parent;
   end if;
   insert into stint.entries (pos, lane, due, policy, retry, timeout, max_losses, priority, queue, kind, args, tags, urn, source, metadata, recovered, correlation, uniqueness, limits, flow)
-    values (id, case when p_at is null then stint.lane(c.queue, c.priority, part, '', c.limits) else -1 end, p_at, c.policy, c.retry, c.timeout,
-            c.max_losses, c.priority, c.queue, c.kind, c.args, c.tags, c.urn, c.source, c.metadata, p_job,
-            coalesce(c.correlation, p_job::text), c.uniqueness, c.limits, flow);
-  if flow is not null then
-    perform stint.take_place(flow, p_job, recover.id);
+    select o.new, case when p_blocked or p_at is not null then -1 else stint.lane(c.queue, c.priority, case when c.limits is null then 'normal' else stint.part_of(o.new) end, '', c.limits) end,
+           p_at, c.policy, c.retry, c.timeout, c.max_losses, c.priority, c.queue, c.kind, c.args, c.tags, c.urn, c.source, c.metadata, o.old,
+           coalesce(c.correlation, o.old::text), c.uniqueness, c.limits, coalesce(m.new, case when p_blocked then p_flow end)
+    from unnest(p_olds, p_news) as o(old, new) join stint.entries c on c.pos = stint.contents(o.old)
+    left join unnest(p_olds, p_news) as m(old, new) on m.old = c.flow order by o.new;
+  insert into stint.job_tags (tag, job)
+    select unnest(e.tags), e.pos from unnest(p_news) as o(new) join stint.entries e on e.pos = o.new;
+  if p_blocked or p_at is not null then
+    insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind, limits, watch, verdict)
+      select e.pos, case when not p_blocked then p_at end, e.pos, case when p_blocked then 'blocked' else 'scheduled' end, 1, e.priority, e.queue, e.kind, e.limits,
+             case when p_blocked then greatest((select max(n.parent) from stint.needs n where n.child = e.pos), (select max(m.pos) from stint.entries m where m.flow = e.pos)) end,
+             case when p_blocked then 0 end
+      from unnest(p_news) as o(new) join stint.entries e on e.pos = o.new;
   end if;
-  if p_at is not null then
-    insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind, limits)
-      values (id, p_at, id, 'scheduled', 1, c.priority, c.queue, c.kind, c.limits);
-  end if;
-  insert into stint.job_tags (tag, job) select t, recover.id from unnest(c.tags) as t;
-  -- It goes on where the one before it was, unless that had come to its end.
-  if exists (select from stint.executions x where x.pos = p_job and x.job is null and x.final and x.outcome = 1)
-     or exists (select from stint.executions x where x.job = p_job and x.final and x.outcome = 1) then
-    return;
-  end if;
+  -- Each goes on where the one before it was, unless that had come to its end.
   insert into stint.steps (job, name, pos, began, ended, result)
-    select recover.id, s.name, s.pos, s.began, s.ended, s.result from stint.steps s where s.job = p_job;
+    select o.new, s.name, s.pos, s.began, s.ended, s.result
+    from unnest(p_olds, p_news) as o(old, new) join stint.steps s on s.job = o.old where stint.ended(o.old) <> 1;
   insert into stint.signals (job, name, sent, key, value)
-    select recover.id, s.name, s.sent, s.key, s.value from stint.signals s
-    where s.job = p_job and not exists (select from stint.steps t where t.signal = s.n) order by s.n;
+    select o.new, s.name, s.sent, s.key, s.value
+    from unnest(p_olds, p_news) as o(old, new) join stint.signals s on s.job = o.old
+    where stint.ended(o.old) <> 1 and not exists (select from stint.steps t where t.signal = s.n) order by s.n;
+  if p_blocked then
+    perform stint.note(p_news);
+  end if;
 end
 $$;
 
 -- Have jobs run again, at a time or after so many microseconds, or now. For
--- each there is an answer, and the job that runs.
-create function stint.again(p_jobs bigint[], p_at timestamptz, p_delay bigint, p_once boolean,
+-- each there is an answer, and the job that runs. Of flows all is done again, or else what did not complete.
+create function stint.again(p_jobs bigint[], p_at timestamptz, p_delay bigint, p_once boolean, p_all boolean,
   out answers text[], out ids bigint[])
 language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
@@ -131,10 +176,11 @@ begin
             select e.pos into runs from stint.entries e where e.recovered = this order by e.pos desc limit 1;
           end if;
           if runs is null then
-            select r.id, r.holder into runs, holder from stint.recover(this, at) as r;
+            select r.id, r.holder, case when r.before then 'recovered before' end into runs, holder, shown from stint.recover(this, at, p_all) as r;
             if holder is not null then
               answer := 'not unique'; runs := holder;
             end if;
+            answer := coalesce(shown, answer);
           else
             answer := 'recovered before';
           end if;

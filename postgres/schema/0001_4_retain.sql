@@ -57,7 +57,7 @@ begin
     from (select l.pos, l.job, l.finished, l.created, l.past, case when wanted is null or l.age = wanted then l.age end as age
           from (select x.pos, coalesce(x.job, x.pos) as job, x.finished, e.created,
                        bool_or(e.created > recent and e.created < ahead) over (order by x.pos rows unbounded preceding) as past,
-                       case when x.final and e.pos is not null and (x.job is null and e.flow is null or not stint.in_open_flow(coalesce(x.job, x.pos))) then stint.age_of(e.queue, x.outcome, p_keep) end as age
+                       case when x.final and e.pos is not null and (x.job is null and e.flow is null and x.slot > 0 or not stint.in_kept_flow(coalesce(x.job, x.pos))) then stint.age_of(e.queue, x.outcome, p_keep) end as age
                 from (select * from stint.executions y where y.pos > p_from order by y.pos limit p_limit) x
                 left join stint.entries e on e.pos = x.pos -- what has no entry counts too, or it would end every pass
                ) l) p

@@ -263,11 +263,11 @@ create table stint_flows (
 create table stint_nodes (
   flow integer not null, -- the flow
   name text    not null check (name <> ''), -- unique there
-  job  integer not null, -- that has it; of one that was recovered, the newest
+  job  integer not null, -- that has it: one of the flow, or one that had completed when the flow was retried
   primary key (flow, name)
 ) strict, without rowid;
--- The name of a job.
-create unique index stint_nodes_job on stint_nodes (job);
+-- The names of a job.
+create index stint_nodes_job on stint_nodes (job);
 
 -- What must end before a job begins. A row goes with the job that needs.
 create table stint_needs (
@@ -276,6 +276,8 @@ create table stint_needs (
   wants  integer not null check (wants between 1 and 3), -- 1 that it completes, 2 that it fails, 3 that it ends
   primary key (child, parent)
 ) strict, without rowid;
+-- Who needs a job.
+create index stint_needs_parent on stint_needs (parent);
 
 -- Cancelled jobs that have no final outcome yet. All that moves a
 -- job looks here, so a program in any language cancels one by
@@ -527,7 +529,7 @@ create table stint_marks (
 -- because SQLite takes a query apart over the arms only then.)
 create view stint_jobs as
   select w.job as id, w.kind,
-         cast(case when k.job is null then w.why else 'cancelled' end as text) as state, 0 as begun, w.queue, w.priority, b.args,
+         cast(case when k.job is null or exists (select 1 from stint_flows f where f.flow = w.job) then w.why else 'cancelled' end as text) as state, 0 as begun, w.queue, w.priority, b.args,
          w.attempt, w.losses, cast(ifnull(k.why, case when k.job is not null then 'cancelled' end) as text) as reason,
          cast(b.created as integer) as created, cast(ifnull(w.due, ifnull(b.due, b.created)) as integer) as due,
          cast(ifnull(k.at, l.started) as integer) as started, cast(ifnull(k.at, l.finished) as integer) as finished,
@@ -537,7 +539,7 @@ create view stint_jobs as
          cast(case when k.job is null then w.awaits end as text) as awaits,
          b.recovered, cast(ifnull(b.correlation, w.job) as text) as correlation, b.start_by, b.uniqueness, b.schedule, b.nth, b.occurrence,
          cast('["' || replace(replace(replace(b.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text) as limits,
-         b.flow, (select n.name from stint_nodes n where n.job = w.job) as node,
+         b.flow, (select n.name from stint_nodes n where n.job = w.job and n.flow = b.flow) as node,
          exists (select 1 from stint_flows f where f.flow = w.job) as is_flow, cast(case when k.job is null then w.watch end as integer) as watch
   from stint_waiting w
   join stint_entries b on b.pos = w.body
@@ -559,7 +561,7 @@ union all
          e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, cast(x.result as text), cast(x.error as text),
          0, cast(null as text), cast(null as text), e.recovered, cast(ifnull(e.correlation, e.pos) as text), e.start_by, e.uniqueness, e.schedule, e.nth, e.occurrence,
          cast('["' || replace(replace(replace(e.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text),
-         e.flow, (select n.name from stint_nodes n where n.job = e.pos), exists (select 1 from stint_flows f where f.flow = e.pos), cast(null as integer)
+         e.flow, (select n.name from stint_nodes n where n.job = e.pos and n.flow = e.flow), exists (select 1 from stint_flows f where f.flow = e.pos), cast(null as integer)
   from stint_entries e
   left join stint_executions x on x.pos = e.pos
   left join stint_cancellations k on k.job = e.pos and x.pos is null
@@ -582,7 +584,7 @@ union all
          e.faulty is not null and x.pos is null and k.job is null, cast(null as text), cast(null as text),
          b.recovered, cast(ifnull(b.correlation, e.job) as text), b.start_by, b.uniqueness, b.schedule, b.nth, b.occurrence,
          cast('["' || replace(replace(replace(e.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text),
-         b.flow, (select n.name from stint_nodes n where n.job = e.job), 0, cast(null as integer)
+         b.flow, (select n.name from stint_nodes n where n.job = e.job and n.flow = b.flow), 0, cast(null as integer)
   from stint_entries e
   join stint_entries b on b.pos = e.body
   left join stint_executions x on x.pos = e.pos
