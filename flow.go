@@ -37,11 +37,12 @@ type Flow struct {
 
 // flowBatch is what a flow and those within it are enqueued as.
 type flowBatch struct {
-	into  ID // the flow that exists; 0 for a new one
-	jobs  []NewJob
-	names map[nodeName]bool
-	ids   []ID // when it was enqueued
-	err   error
+	into        ID     // the flow that exists; 0 for a new one
+	correlation string // of its jobs that have none of their own
+	jobs        []NewJob
+	names       map[nodeName]bool
+	ids         []ID // when it was enqueued
+	err         error
 }
 
 type nodeName struct {
@@ -86,7 +87,7 @@ type Node struct {
 
 // ID returns the node's id once its flow was enqueued, and 0 before.
 func (n *Node) ID() ID {
-	if n.batch != nil && n.place < len(n.batch.ids) {
+	if n.batch != nil && n.place >= 0 && n.place < len(n.batch.ids) {
 		return n.batch.ids[n.place]
 	}
 	return n.id
@@ -135,7 +136,12 @@ func NewFlow(name string, opts ...Option) *Flow {
 func (f *Flow) Flow(name, kind string, opts ...Option) *Flow { return f.begin(name, kind, opts) }
 
 // Node is the flow as what jobs outside of it can need.
-func (f *Flow) Node() *Node { return &Node{batch: f.flowBatch, place: f.place, id: f.into} }
+func (f *Flow) Node() *Node {
+	if f.place < 0 {
+		return &Node{id: f.into}
+	}
+	return &Node{batch: f.flowBatch, place: f.place}
+}
 
 // FlowFrom returns the flow of the running handler's job, so that jobs can be added to it while it
 // is open. A job whose name is already in the flow is not added again, so a repeated attempt adds nothing twice if
@@ -144,7 +150,7 @@ func (f *Flow) Node() *Node { return &Node{batch: f.flowBatch, place: f.place, i
 func FlowFrom(ctx context.Context) *Flow {
 	f := &Flow{flowBatch: &flowBatch{names: map[nodeName]bool{}}, place: -1}
 	if job := JobFrom(ctx); job != nil && job.Flow != 0 {
-		f.into = job.Flow
+		f.into, f.correlation = job.Flow, job.Correlation
 	} else {
 		f.err = fmt.Errorf("stint: the running job is in no flow: %w", ErrNoAttempt)
 	}
@@ -199,20 +205,34 @@ func (f *Flow) add(name string, job NewJob) *Node {
 		f.names[nodeName{f.place, name}] = true
 	}
 	for _, need := range m.Needs {
-		if need.Job == 0 && need.batch != f.flowBatch {
+		switch {
+		case need.Job == 0 && need.batch != f.flowBatch:
 			f.fail(valid.Invalid("needs", "the job %s needs one of a flow that was not enqueued", job.Kind))
+		case f.isWithin(need):
+			f.fail(valid.Invalid("needs", "the job %s needs the flow that it is in, which waits for it", job.Kind))
 		}
 	}
 	if len(f.jobs) > 0 || f.into != 0 {
 		if job.IdempotencyKey != "" || job.Unique != "" {
 			f.fail(valid.Invalid("unique", "%s is in a flow: only the flow as a whole has keys", job.Kind))
 		}
-		if f.into == 0 {
-			job.Correlation = cmp.Or(job.Correlation, f.jobs[0].Correlation)
-		}
+		job.Correlation = cmp.Or(job.Correlation, f.correlation)
 	}
 	f.jobs = append(f.jobs, job)
 	return &Node{batch: f.flowBatch, place: len(f.jobs) - 1}
+}
+
+// isWithin reports whether what is needed is this flow, or one around it.
+func (f *Flow) isWithin(need Need) bool {
+	if need.Job != 0 {
+		return need.Job == f.into
+	}
+	for place := f.place; place >= 0; place = f.jobs[place].Member.Place {
+		if place == need.Place {
+			return true
+		}
+	}
+	return false
 }
 
 func (b *flowBatch) fail(err error) {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -157,6 +158,9 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 		}
 		if inFlow {
 			e.flow = next.flowOf(j.Member)
+			if e.correlation == "" && i > 0 {
+				e.correlation = cmp.Or(jobs[0].Correlation, receipts[0].ID.String())
+			}
 		}
 		if blocks(j.Member) {
 			e.lane = store.NoLane

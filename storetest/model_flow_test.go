@@ -17,6 +17,7 @@ type place struct {
 	name   string   // there
 	isFlow bool
 	needs  []need
+	also   map[string]stint.ID // of a flow that is retried, what completed before, by name
 }
 
 // need is a job that another one needs.
@@ -69,15 +70,26 @@ func (d *database) ofHeld(jobs []stint.NewJob, stored []stint.Receipt) []stint.R
 	return append(stored, make([]stint.Receipt, len(jobs)-1)...)
 }
 
-// namesake is the job of the flow that has the name of one that is to be added; 0 for none.
-func (d *database) namesake(in *modelTx, j *stint.NewJob) stint.ID {
-	if j.Member == nil || j.Member.Into == 0 || j.Member.Place >= 0 || j.Member.Name == "" || d.is("adds a name twice") {
+// there is what is in the flow already of what is to be added: the job of its name, or, of what is within a flow that is
+// there, that flow; 0 for none.
+func (d *database) there(in *modelTx, j *stint.NewJob, stored []stint.Receipt) stint.ID {
+	m := j.Member
+	if m == nil || d.is("adds a name twice") {
 		return 0
 	}
+	flow := m.Into
+	if m.Place >= 0 {
+		if flow = stored[m.Place].ID; !stored[m.Place].Duplicate || d.is("adds again what is within a flow") {
+			return 0
+		}
+	}
 	for _, r := range d.rows {
-		if r.job != nil && r.flow == j.Member.Into && r.name == j.Member.Name && d.seenIn(in, r.id) != nil {
+		if r.job != nil && flow != 0 && r.flow == flow && r.name == m.Name && m.Name != "" && d.seenIn(in, r.id) != nil {
 			return r.id
 		}
+	}
+	if m.Place >= 0 {
+		return flow
 	}
 	return 0
 }
@@ -94,6 +106,9 @@ func (d *database) join(job *row, stored []stint.Receipt) {
 	}
 	if m.Place >= 0 {
 		job.flow = stored[m.Place].ID
+	}
+	if job.flow != 0 && job.job.Correlation == "" && !d.is("gives each job of a flow a correlation id of its own") {
+		job.job.Correlation = cmp.Or(d.jobs[stored[0].ID].job.Correlation, stored[0].ID.String())
 	}
 	for _, n := range m.Needs {
 		if n.Job == 0 {
@@ -336,17 +351,15 @@ func (d *database) inOpenFlow(id stint.ID) bool {
 
 // takePlace has a job that was recovered stand where the old one did, while their flow is open.
 func (d *database) takePlace(old, anew *row) {
-	if !d.inOpenFlow(old.id) || d.is("recovers outside of the flow") {
-		return
-	}
-	anew.flow, anew.needs = old.flow, slices.Clone(old.needs)
 	if !d.is("leaves the name to the old job") {
 		anew.name, old.name = old.name, ""
+	} else {
+		anew.name = ""
 	}
-	for _, w := range d.visible(func(r *row) bool { return r.forJobs }) {
-		for i, n := range d.jobs[w.id].needs {
-			if n.job == old.id && !d.is("waits for the old job") {
-				d.jobs[w.id].needs[i].job = anew.id
+	for _, r := range d.rows {
+		for i := range r.needs {
+			if r.needs[i].job == old.id && !d.is("waits for the old job") {
+				r.needs[i].job = anew.id
 			}
 		}
 	}
@@ -385,6 +398,9 @@ func (m *model) Node(_ context.Context, flow stint.ID, name string) (stint.ID, e
 		if r.flow == flow || m.is("looks for names in every flow") {
 			return r.id, nil
 		}
+	}
+	if f := m.jobRow(flow); f != nil && f.also[name] != 0 {
+		return f.also[name], nil
 	}
 	return 0, stint.ErrNotFound
 }

@@ -26,7 +26,7 @@ func (m *model) Retry(ctx context.Context, ids []stint.ID, again stint.RerunOpti
 	answers := map[stint.ID]stint.RerunResult{}
 	for _, id := range ids {
 		if _, twice := answers[id]; !twice || m.is("recovers as often as it is told") {
-			answers[id] = m.retry(id, now, due, again.Once)
+			answers[id] = m.retry(id, now, due, again)
 		}
 	}
 	if !m.is("does not ring for what runs again") {
@@ -35,7 +35,7 @@ func (m *model) Retry(ctx context.Context, ids []stint.ID, again stint.RerunOpti
 	return answers, nil
 }
 
-func (d *database) retry(id stint.ID, now, due time.Time, once bool) stint.RerunResult {
+func (d *database) retry(id stint.ID, now, due time.Time, opts stint.RerunOptions) stint.RerunResult {
 	jobs := d.visible(func(r *row) bool { return r.job != nil && r.id == id })
 	if len(jobs) == 0 {
 		return stint.RerunResult{Answer: stint.RerunNotFound}
@@ -54,24 +54,35 @@ func (d *database) retry(id stint.ID, now, due time.Time, once bool) stint.Rerun
 		return d.hurry(job, rows, now, due)
 	}
 	for _, r := range d.rows {
-		if once && r.job != nil && r.from == id && !d.is("recovers twice") {
+		if opts.Once && r.job != nil && r.from == id && !d.is("recovers twice") {
 			return stint.RerunResult{Answer: stint.RerunRecoveredBefore, ID: r.id}
 		}
 	}
 	if d.is("recovers what it has not") {
 		return stint.RerunResult{Answer: stint.RerunRecovered, ID: 1 << 50}
 	}
-	if job.job.Unique != "" && !d.is("recovers beside the unique") {
-		if holder, _ := d.uniqueHolder(nil, *job.job); holder != 0 && holder != id {
+	if before := d.redone(id); before != 0 {
+		return stint.RerunResult{Answer: stint.RerunRecoveredBefore, ID: before}
+	}
+	target, into := d.outermost(id)
+	if job = d.jobs[target]; job.job.Unique != "" && !d.is("recovers beside the unique") {
+		if holder, _ := d.uniqueHolder(nil, *job.job); holder != 0 && holder != target {
 			return stint.RerunResult{Answer: stint.RerunNotUnique, ID: holder}
 		}
 	}
-	anew := d.recover(job, now, due)
+	olds := []stint.ID{id}
+	if job.isFlow {
+		olds = d.toRedo(target, id, opts.All)
+	}
+	anew := d.redo(olds, target, into, now, due)
 	if job.job.Unique != "" {
 		_, u, _ := job.job.UniqueKey()
-		d.keepUnique(nil, *job.job, anew, time.UnixMicro(u.Until(time.Now().UnixMicro())))
+		d.keepUnique(nil, *job.job, anew[target], time.UnixMicro(u.Until(time.Now().UnixMicro())))
 	}
-	return stint.RerunResult{Answer: stint.RerunRecovered, ID: anew}
+	if d.is("recovers in place of the old") {
+		d.erase(id)
+	}
+	return stint.RerunResult{Answer: stint.RerunRecovered, ID: anew[id]}
 }
 
 // hurry has a job that waits become ready now or at another time.
@@ -93,43 +104,6 @@ func (d *database) hurry(job *row, rows []*row, now, due time.Time) stint.RerunR
 	wait.next.Part = d.readyPart(job.id)
 	d.append(nil, job, d.draw(), now, wait.next)
 	return stint.RerunResult{Answer: stint.RerunReady, ID: job.id}
-}
-
-func (d *database) recover(old *row, now, due time.Time) stint.ID {
-	j := *old.job
-	if d.is("recovers without the labels") {
-		j.Tags, j.URN = nil, ""
-	}
-	if !d.is("recovers without the correlation id") {
-		j.Correlation = d.correlation(old)
-	}
-	if !d.is("recovers with the time to begin by") {
-		j.StartBy = time.Time{}
-	}
-	num := d.draw()
-	if d.is("recovers with the key") && j.IdempotencyKey != "" {
-		d.keyRow(j.IdempotencyKey).holder = stint.ID(num)
-	}
-	from := old.id
-	if d.is("forgets the provenance") {
-		from = 0
-	}
-	job := &row{num: num, job: &j, id: stint.ID(num), made: now, due: now, from: from}
-	d.addJob(job)
-	d.takePlace(old, job)
-	next := store.Next{Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Attempt: 1, Part: d.goesFirst(old.id, job.id), Why: stint.Scheduled}
-	if due.After(now) && !d.is("runs now whatever the time") {
-		job.due = due
-		d.wait(nil, job, due, next)
-	} else {
-		d.append(nil, job, num, now, next)
-	}
-	d.takeSteps(old.id, job.id)
-	d.passSignals(old.id, job.id)
-	if d.is("recovers in place of the old") {
-		d.erase(old.id)
-	}
-	return job.id
 }
 
 func (m *model) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]store.DeleteStatus, error) {

@@ -77,7 +77,7 @@ func (d *database) retainJobs(r store.RetainStep) (done store.Retained) {
 			since = job.made
 		}
 		age := r.Keep.Of(queue, state)
-		ended := x.Final && (!d.inOpenFlow(x.Job) || d.is("does not keep what is in an open flow")) || d.is("deletes what is to be tried again")
+		ended := x.Final && !d.keptByFlow(x.Job) || d.is("deletes what is to be tried again")
 		missed := x.Outcome == stint.OutcomeLost && d.is("keeps what was lost") || x.Outcome == stint.OutcomeExpired && d.is("keeps what expired") ||
 			x.Nonce == 0 && d.is("keeps what nobody claimed")
 		if !ended || missed || age == store.Forever || r.Age != 0 && age != r.Age && !d.is("retains for every age") {

@@ -229,7 +229,7 @@ func (m *model) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 		if all := m.ofHeld(jobs, receipts); all != nil {
 			return all, nil
 		}
-		if id := m.namesake(in, &j); id != 0 {
+		if id := m.there(in, &j, receipts); id != 0 {
 			receipts = append(receipts, stint.Receipt{ID: id, Duplicate: true})
 			continue
 		}
