@@ -27,8 +27,9 @@ func (f jobField) field() string { return strings.ReplaceAll(f.name, "_", " ") }
 
 var jobFields = func() (all []jobField) {
 	for f := range reflect.TypeFor[NewJob]().Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		all = append(all, jobField{f.Index[0], name})
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "-" {
+			all = append(all, jobField{f.Index[0], name})
+		}
 	}
 	return all
 }()

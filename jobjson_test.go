@@ -25,6 +25,9 @@ func full(t *testing.T) stint.NewJob {
 		Limits: []string{"smtp", "tenant by /a"},
 	}
 	for f, v := range reflect.ValueOf(j).Fields() {
+		if f.Name == "Member" { // where a job stands in a flow is said by the flow
+			continue
+		}
 		if v.IsZero() {
 			t.Fatalf("the test says nothing of %s", f.Name)
 		}
