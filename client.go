@@ -143,6 +143,9 @@ func (c *Client) put(ctx context.Context, tx Tx, jobs []NewJob) ([]Receipt, erro
 			return nil, err
 		}
 	}
+	if err := checkMembers(ready); err != nil {
+		return nil, err
+	}
 	return c.store.Enqueue(ctx, tx, ready)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/stint-go/stint/internal/valid"
 )
@@ -164,8 +165,8 @@ func (f *Flow) begin(name, kind string, opts []Option) *Flow {
 	}
 	said := NewJob{Kind: kind, Tags: root.Tags, URN: root.URN, Source: root.Source, Description: root.Description, Metadata: root.Metadata,
 		Correlation: root.Correlation, IdempotencyKey: root.IdempotencyKey, Unique: root.Unique}
-	if field := root.differs(said); field != "" || root.Member != nil {
-		f.fail(valid.Invalid(cmp.Or(field, "needs"), "the flow %s is not run, and has none: its jobs have", kind))
+	if field := root.differs(said); field != "" {
+		f.fail(valid.Invalid(field, "the flow %s is not run, and has none: its jobs have", kind))
 	}
 	root.Member = &Member{Root: true}
 	n := f.add(name, root)
@@ -220,6 +221,21 @@ func (f *Flow) add(name string, job NewJob) *Node {
 	}
 	f.jobs = append(f.jobs, job)
 	return &Node{batch: f.flowBatch, place: len(f.jobs) - 1}
+}
+
+// checkMembers refuses jobs that are not together a flow, or what is added to one, though one of them says so.
+func checkMembers(jobs []NewJob) error {
+	if !slices.ContainsFunc(jobs, func(j NewJob) bool { return j.Member != nil }) {
+		return nil
+	}
+	for i := range jobs {
+		m := jobs[i].Member
+		if m == nil || i == 0 && !m.Root && m.Into == 0 || m.Into != jobs[0].Member.Into || m.Place >= i || m.Place < 0 && i > 0 && m.Into == 0 ||
+			slices.ContainsFunc(m.Needs, func(n Need) bool { return n.Job == 0 && (n.Place < 0 || n.Place >= i) }) {
+			return valid.Invalid("needs", "the job %s is enqueued by itself: only jobs that were added to a flow, and are enqueued with it, need others", jobs[i].Kind)
+		}
+	}
+	return nil
 }
 
 // isWithin reports whether what is needed is this flow, or one around it.

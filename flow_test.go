@@ -30,6 +30,11 @@ func TestMistakesInFlows(t *testing.T) {
 			kind.Add(f, "a", 1, stint.Needs(nil))
 			return f
 		},
+		"needs the flow that it is in": func() *stint.Flow {
+			f := stint.NewFlow("f")
+			kind.Add(f.Flow("in", "g").Flow("deep", "h"), "a", 1, stint.Needs(f.Node()))
+			return f
+		},
 		"is not run, and has none": func() *stint.Flow { return stint.NewFlow("f", stint.Delay(time.Hour)) },
 		"only the flow as a whole has keys": func() *stint.Flow {
 			f := stint.NewFlow("f")
@@ -47,6 +52,13 @@ func TestMistakesInFlows(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want one with %q", err, want)
 		}
+	}
+	job, err := kind.New(1, stint.Needs(stint.Existing(7)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stint.NewClient(nil).EnqueueMany(t.Context(), []stint.NewJob{{Kind: "k"}, job}); err == nil || !strings.Contains(err.Error(), "is enqueued by itself") {
+		t.Errorf("a job that is in no flow and needs others gives %v", err)
 	}
 	if _, err := stint.FlowFrom(t.Context()).Enqueue(t.Context(), nil); !errors.Is(err, stint.ErrNoAttempt) {
 		t.Errorf("outside of a handler the error is %v", err)

@@ -42,6 +42,9 @@ func (j NewJob) differs(from NewJob) string {
 			return f.field()
 		}
 	}
+	if !reflect.DeepEqual(j.Member, from.Member) {
+		return "needs"
+	}
 	return ""
 }
 

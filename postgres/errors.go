@@ -41,6 +41,8 @@ func translate(err error) error {
 	switch {
 	case pg.Code == "ST007":
 		return valid.Invalid("unique", "%s", strings.TrimPrefix(pg.Message, "stint: "))
+	case pg.Code == "ST012":
+		return valid.Invalid("needs", "%s", strings.TrimPrefix(pg.Message, "stint: "))
 	case pg.Code == "ST011":
 		return valid.Invalid("signal", "%s", strings.TrimPrefix(pg.Message, "stint: "))
 	case pg.Code == "26000", pg.Code == "42P05":

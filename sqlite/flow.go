@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
 
@@ -284,6 +285,11 @@ const (
 	needableSQL = `
 	select 1 from stint_entries e where e.pos = ?1 and e.job is null and (e.flow is not null or exists (select 1 from stint_flows where flow = ?1))`
 
+	// isAroundSQL says whether a flow is another one, or that is within it.
+	isAroundSQL = `
+	with recursive around(flow) as (select ?1 union all select e.flow from around a join stint_entries e on e.pos = a.flow)
+	select 1 from around where flow = ?2`
+
 	nodeSQL = `select job from stint_nodes where flow = ? and name = ?`
 
 	addFlowSQL = `insert into stint_flows (flow) values (?)`
@@ -322,6 +328,11 @@ func (s *stored) checkMembers() error {
 				return err
 			} else if there == 0 {
 				return fmt.Errorf("no job of a flow has the id %d, which is needed: %w", need.Job, stint.ErrNotFound)
+			}
+			if around, err := s.number(isAroundSQL, int64(m.Into), int64(need.Job)); err != nil {
+				return err
+			} else if around != 0 {
+				return valid.Invalid("needs", "a job needs the flow %d that it is in, which waits for it", need.Job)
 			}
 		}
 	}

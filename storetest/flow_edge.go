@@ -94,6 +94,24 @@ var flowEdgeTests = []test{
 		}
 		equal(t, len(t.ledger().Jobs), before, "there are %d jobs, want %d")
 	}},
+	{"No job needs a flow that it is in", func(t *T) {
+		g := t.needed()
+		f := stint.NewFlow("outer")
+		in := f.Flow("in", "inner")
+		g.kind.Add(in, "a", struct{}{})
+		outer := must(f.Enqueue(t.ctx, stint.NewClient(t.Store)))(t)
+		for _, e := range g.w.ClaimAll() {
+			if e.Flow != in.Node().ID() {
+				continue
+			}
+			for _, flow := range []stint.ID{outer, e.Flow} {
+				f := stint.FlowFrom((&stint.Run{Job: &e.Job}).Context(t.ctx))
+				g.kind.Add(f.Flow("more", "inner"), "b", struct{}{}, stint.Needs(stint.Existing(flow)))
+				_, err := f.Enqueue(t.ctx, stint.NewClient(t.Store))
+				fails(t, err, stint.ErrInvalid, "needing flow %d gives %v", flow)
+			}
+		}
+	}},
 	{"A job that was deleted has not completed for those that still need it", func(t *T) {
 		g := t.flow("a")
 		g.plays()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
 
@@ -55,6 +56,11 @@ func (d *database) checkFlow(in *modelTx, jobs []stint.NewJob) error {
 			other := d.seenIn(in, n.Job)
 			if n.Job != 0 && (other == nil || other.flow == 0 && !other.isFlow) && !d.is("needs what is not there") {
 				return stint.ErrNotFound
+			}
+			for flow := first.Into; flow != 0 && n.Job != 0; flow = d.seenIn(in, flow).flow {
+				if flow == n.Job && !d.is("lets a job need the flow that it is in") {
+					return valid.Invalid("needs", "a job needs the flow %d that it is in", flow)
+				}
 			}
 		}
 	}

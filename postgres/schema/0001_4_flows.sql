@@ -207,6 +207,13 @@ begin
   if found then
     raise exception 'stint: no job of a flow has the id %, which is needed', u.p using errcode = 'ST009';
   end if;
+  with recursive around(flow) as (
+    select into_flow union all select e.flow from around a join stint.entries e on e.pos = a.flow
+  )
+  select a.flow into u from around a where a.flow = any (k.others) limit 1;
+  if found then
+    raise exception 'stint: a job needs the flow % that it is in, which waits for it', u.flow using errcode = 'ST012';
+  end if;
   perform stint.note(k.jobs);
   perform stint.note(k.added, into_flow);
   return query select drawn[i], there[i], true, false, ''::text, 0::bigint from generate_series(1, n) as i;
