@@ -27,6 +27,7 @@ var filterFields = []struct{ Name, Label string }{
 	{"source", "Source"},
 	{"correlation", "Correlation"},
 	{"schedule", "Schedule"},
+	{"flow", "Jobs of flow"},
 	{"error", "Error contains"},
 	{"error_class", "Error class"},
 	{"outcome", "Attempt outcome"},
@@ -38,6 +39,7 @@ var filterFields = []struct{ Name, Label string }{
 	{"due_before", "Due before"},
 	{"finished_after", "Ended from"},
 	{"finished_before", "Ended before"},
+	{"flows", "Flows only"},
 	{"faulty", "Faulty only"},
 	{"not_retried", "Not retried yet"},
 }

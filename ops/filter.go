@@ -24,6 +24,8 @@ type Filter struct {
 	Source      string    `query:"source" json:"source,omitempty" maxLength:"255"`
 	Correlation string    `query:"correlation" json:"correlation,omitempty" maxLength:"255" doc:"Jobs that come from each other: an id that they were given, or the first one's own"`
 	Schedule    string    `query:"schedule" json:"schedule,omitempty" maxLength:"255" doc:"The schedule that made them"`
+	Flow        stint.ID  `query:"flow" json:"flow,omitempty" minimum:"1" doc:"The flow that they belong to"`
+	Flows       bool      `query:"flows" json:"flows,omitempty" doc:"Only flows"`
 	Faulty      bool      `query:"faulty" json:"faulty,omitempty" doc:"Only jobs that failed so often that people should look"`
 	NotRetried  bool      `query:"not_retried" json:"not_retried,omitempty" doc:"Leave out jobs that ended and that a newer job repeats"`
 	Outcome     string    `query:"outcome" json:"outcome,omitempty" enum:"completed,failed,snoozed,returned,lost,cancelled,expired,skipped" doc:"How one of their attempts ended"`
@@ -60,7 +62,7 @@ func (l *Local) filter(ctx context.Context, f Filter, prefix string) (store.Filt
 func (f Filter) read() (store.Filter, error) {
 	g := store.Filter{
 		Kind: f.Kind, Queue: f.Queue, Tag: f.Tag, URN: f.URN, Source: f.Source, Correlation: f.Correlation, Schedule: f.Schedule,
-		Faulty: f.Faulty, NotRetried: f.NotRetried, Class: f.Class, Error: f.Error, Attempts: f.Attempts, After: f.After,
+		Flow: f.Flow, Flows: f.Flows, Faulty: f.Faulty, NotRetried: f.NotRetried, Class: f.Class, Error: f.Error, Attempts: f.Attempts, After: f.After,
 		Created: store.TimeRange{From: f.CreatedFrom, To: f.CreatedTo}, Due: store.TimeRange{From: f.DueFrom, To: f.DueTo},
 		Finished: store.TimeRange{From: f.EndedFrom, To: f.EndedTo},
 	}
@@ -96,7 +98,7 @@ func (f Filter) read() (store.Filter, error) {
 func FilterOf(f store.Filter) Filter {
 	g := Filter{
 		Kind: f.Kind, Queue: f.Queue, Tag: f.Tag, URN: f.URN, Source: f.Source, Correlation: f.Correlation, Schedule: f.Schedule,
-		Faulty: f.Faulty, NotRetried: f.NotRetried, Class: f.Class, Error: f.Error, Attempts: f.Attempts, Longer: durationText(f.Longer), After: f.After,
+		Flow: f.Flow, Flows: f.Flows, Faulty: f.Faulty, NotRetried: f.NotRetried, Class: f.Class, Error: f.Error, Attempts: f.Attempts, Longer: durationText(f.Longer), After: f.After,
 		CreatedFrom: f.Created.From, CreatedTo: f.Created.To, DueFrom: f.Due.From, DueTo: f.Due.To,
 		EndedFrom: f.Finished.From, EndedTo: f.Finished.To,
 	}

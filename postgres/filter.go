@@ -85,7 +85,7 @@ var mayBe = map[stint.State]string{
 	) e`,
 	stint.Running: `select c.job as id from stint.claimed c`,
 	stint.Failed:  `select coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1 and x.final and x.outcome in (2, 5, 7)`,
-	stint.Cancelled: `select coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1 and x.final and x.outcome = 6
+	stint.Cancelled: `select coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1 and x.final and x.outcome in (6, 8)
 		union all select k.job as id from stint.cancellations k
 		  where not exists (select from stint.executions x where x.pos = k.job and x.final and x.job is null)
 		    and not exists (select from stint.executions x where x.job = k.job and x.final)`,
@@ -144,6 +144,12 @@ func jobsQuery(columns string, f store.Filter, few bool) (text string, args []an
 	}
 	if f.Schedule != "" {
 		add("j.id = any (array(select e.pos from stint.entries e where e.schedule = %s))", f.Schedule)
+	}
+	if f.Flow != 0 {
+		add("j.id = any (array(select e.pos from stint.entries e where e.flow = %s))", f.Flow)
+	}
+	if f.Flows {
+		where = append(where, "j.is_flow")
 	}
 	if f.Correlation != "" {
 		id, _ := strconv.ParseInt(f.Correlation, 10, 64) // no job has 0
@@ -213,7 +219,13 @@ func rare(f store.Filter, value func(v any) string, few bool) string {
 		// A job has been faulty in several places, and it may have ended since.
 		return between("select w.job as id from stint.waiting w where w.faulty union select e.job from stint.entries e where e.faulty", f, value)
 	}
-	if f.Tag != "" || f.URN != "" || f.Correlation != "" || f.Schedule != "" || len(f.States) == 0 {
+	if f.Tag != "" || f.URN != "" || f.Correlation != "" || f.Schedule != "" || f.Flow != 0 {
+		return ""
+	}
+	if f.Flows {
+		return "select w.flow as id from stint.flows w where true" + bounds(f, "w.flow", value)
+	}
+	if len(f.States) == 0 {
 		return ""
 	}
 	if slices.Equal(f.States, []stint.State{stint.Completed}) {

@@ -218,7 +218,7 @@ func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 		"tag": {Tag: "t"}, "urn": {URN: "urn:x"}, "source": {Source: "web"}, "correlation": {Correlation: "c"}, "schedule": {Schedule: "nightly"},
 		"outcome": {Outcome: stint.OutcomeFailed}, "error": {Error: "<paper>"}, "class": {Class: "errors.errorString"}, "attempts": {Attempts: 1}, "longer": {Longer: time.Nanosecond},
 		"created": {Created: store.TimeRange{From: at.Add(-time.Hour), To: at.Add(time.Hour)}}, "due": {Due: store.TimeRange{From: at.Add(time.Minute)}}, "finished": {Finished: store.TimeRange{To: at}},
-		"faulty": {Faulty: true}, "nothing": {Queue: "nowhere"},
+		"faulty": {Faulty: true}, "flow": {Flow: 4}, "flows": {Flows: true}, "nothing": {Queue: "nowhere"},
 	}
 	type both interface {
 		store.Inspector

@@ -84,6 +84,12 @@ func jobsQuery(columns string, f store.Filter) (text string, args []any) {
 	if f.Schedule != "" {
 		add("j.id in (select pos from stint_entries where schedule = ?)", f.Schedule)
 	}
+	if f.Flow != 0 {
+		add("j.id in (select pos from stint_entries where flow = ?)", int64(f.Flow))
+	}
+	if f.Flows {
+		add("j.id in (select flow from stint_flows)")
+	}
 	if f.Correlation != "" {
 		id, _ := strconv.ParseInt(f.Correlation, 10, 64) // no job has 0
 		add("j.id in ("+correlatedSQL+")", f.Correlation, id, f.Correlation)

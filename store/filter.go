@@ -16,7 +16,7 @@ var States = []stint.State{stint.Scheduled, stint.Retrying, stint.Blocked, stint
 // restrict.
 //
 // What it costs to find them depends on the fields. By Tag, URN, Correlation,
-// Schedule, Faulty, Attempts and Longer, by what went wrong (Outcome, Class, Error) and by the states scheduled,
+// Schedule, Flow, Flows, Faulty, Attempts and Longer, by what went wrong (Outcome, Class, Error) and by the states scheduled,
 // retrying, failed and cancelled a store looks only at jobs that may fit, so that
 // a long history costs nothing. With none of these it goes through all jobs, from
 // the newest on, until Limit is reached.
@@ -40,6 +40,10 @@ type Filter struct {
 	// Correlation shows the jobs that come from each other: those that were
 	// given this one, and the job of this ID when it was given none.
 	Correlation string
+
+	// Flow shows the jobs of the flow of this ID, without those of the flows within it. Flows shows flows only.
+	Flow  stint.ID
+	Flows bool
 
 	Created  TimeRange // when it was enqueued
 	Due      TimeRange // when it became ready or is to
@@ -84,14 +88,14 @@ func (s TimeRange) Holds(t time.Time) bool {
 
 // All reports whether the filter chooses every job.
 func (f Filter) All() bool {
-	return len(f.States) == 0 && f.Kind == "" && f.Queue == "" && f.Tag == "" && f.URN == "" && f.Source == "" && f.Correlation == "" && f.Schedule == "" && !f.Faulty && !f.NotRetried &&
+	return len(f.States) == 0 && f.Kind == "" && f.Queue == "" && f.Tag == "" && f.URN == "" && f.Source == "" && f.Correlation == "" && f.Schedule == "" && f.Flow == 0 && !f.Flows && !f.Faulty && !f.NotRetried &&
 		f.Created.IsZero() && f.Due.IsZero() && f.Finished.IsZero() && f.Outcome == 0 && f.Class == "" && f.Error == "" && f.Attempts == 0 && f.Longer == 0 && f.Before == 0 && f.After == 0
 }
 
 // Walks reports whether a store that looks for the jobs of the filter goes through
 // all jobs, however few of them fit.
 func (f Filter) Walks() bool {
-	if f.Tag != "" || f.URN != "" || f.Correlation != "" || f.Schedule != "" || f.Faulty || f.Attempts > 0 || f.Longer >= LongAttempt ||
+	if f.Tag != "" || f.URN != "" || f.Correlation != "" || f.Schedule != "" || f.Flow != 0 || f.Flows || f.Faulty || f.Attempts > 0 || f.Longer >= LongAttempt ||
 		f.Class != "" || f.Error != "" || f.Outcome != 0 && f.Outcome != stint.OutcomeCompleted {
 		return false
 	}

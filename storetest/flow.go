@@ -239,7 +239,7 @@ func (t *T) flow(text string, opts ...stint.Option) *graph {
 	g := &graph{t: t, w: t.join("k"), kind: stint.NewKind[struct{}]("k"), ids: map[string]stint.ID{}, edges: map[string]map[string]stint.Want{}, outcomes: map[string]stint.Outcome{}}
 	f := stint.NewFlow("graph", opts...)
 	nodes := map[string]*stint.Node{}
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		var needs []stint.Option
 		name, want := word[:1], stint.Want(0)
 		g.edges[name] = map[string]stint.Want{}
@@ -267,13 +267,14 @@ func (t *T) flow(text string, opts ...stint.Option) *graph {
 func randomGraph(r *rand.Rand) string {
 	var words []string
 	for i := range 1 + r.IntN(12) {
-		word := string(rune('a' + i))
+		var word strings.Builder
+		word.WriteString(string(rune('a' + i)))
 		for p := range i {
 			if r.IntN(3) == 0 {
-				word += string("<<<!~"[r.IntN(5)]) + string(rune('a'+p))
+				word.WriteString(string("<<<!~"[r.IntN(5)]) + string(rune('a'+p)))
 			}
 		}
-		words = append(words, word)
+		words = append(words, word.String())
 	}
 	return strings.Join(words, " ")
 }
@@ -365,7 +366,7 @@ func (g *graph) outcome(id stint.ID) string {
 func (g *graph) ended(want string) {
 	g.t.Helper()
 	var all []string
-	for _, part := range strings.Split(strings.SplitN(want, ":", 2)[0], ", ") {
+	for part := range strings.SplitSeq(strings.SplitN(want, ":", 2)[0], ", ") {
 		name := part[:1]
 		all = append(all, name+" "+g.outcome(g.ids[name]))
 	}

@@ -1,13 +1,16 @@
 package storetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/retry"
@@ -93,6 +96,30 @@ var flowEdgeTests = []test{
 			fails(t, err, stint.ErrNotFound, "needing job %d gives %v", id)
 		}
 		equal(t, len(t.ledger().Jobs), before, "there are %d jobs, want %d")
+	}},
+	{"Flows are found, and the jobs of one", func(t *T) {
+		g := t.flow("a b!a c<b")
+		t.enqueue(job("k"))
+		other := t.flow("a")
+		finds := func(f store.Filter, want ...stint.ID) {
+			t.Helper()
+			slices.SortFunc(want, func(a, b stint.ID) int { return cmp.Compare(b, a) })
+			noDiff(t, gocmp.Diff(want, must(as[store.Operator](t).Find(t.ctx, f))(t), cmpopts.EquateEmpty()), "the jobs (-want +got)")
+			var shown []stint.ID
+			for _, j := range must(t.Store.Jobs(t.ctx, f))(t) {
+				shown = append(shown, j.ID)
+			}
+			noDiff(t, gocmp.Diff(want, shown, cmpopts.EquateEmpty()), "what is listed (-want +got)")
+		}
+		finds(store.Filter{Flows: true}, g.id, other.id)
+		finds(store.Filter{Flows: true, States: []stint.State{stint.Blocked}}, g.id, other.id)
+		finds(store.Filter{Flows: true, Before: other.id}, g.id)
+		finds(store.Filter{Flow: g.id}, g.ids["a"], g.ids["b"], g.ids["c"])
+		finds(store.Filter{Flow: g.id, States: []stint.State{stint.Blocked}}, g.ids["b"], g.ids["c"])
+		finds(store.Filter{Flow: g.id, Flows: true})
+		g.plays()
+		finds(store.Filter{States: []stint.State{stint.Cancelled}}, g.ids["b"], g.ids["c"])
+		finds(store.Filter{Flows: true, States: []stint.State{stint.Completed}, Kind: "graph"}, g.id, other.id)
 	}},
 	{"No job needs a flow that it is in", func(t *T) {
 		g := t.needed()
@@ -226,7 +253,7 @@ var flowEdgeTests = []test{
 			got := all[i]
 			same := sameJSON(got.Result, want.Result)
 			got.Result, want.Result = nil, nil
-			noDiff(t, cmp.Diff(want, got), "the job that is needed (-want +got)")
+			noDiff(t, gocmp.Diff(want, got), "the job that is needed (-want +got)")
 			expect(t, same, "its result is %q", all[i].Result)
 		}
 	}},

@@ -148,6 +148,7 @@ func (d *database) fits(f store.Filter, j stint.JobInfo) bool {
 		return false
 	}
 	return f.Is(j.State) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) && is(f.Correlation, j.Correlation) && is(f.Schedule, j.Origin.Schedule) &&
+		(f.Flow == 0 || j.Flow == f.Flow || d.is("finds jobs of any flow")) && (!f.Flows || j.IsFlow || d.is("finds jobs beside flows")) &&
 		(is(f.Source, j.Source) || d.is("has no source")) && (!f.Faulty || j.Faulty || d.is("filters by faulty in vain")) &&
 		(!f.NotRetried || !d.retried(j.ID) || d.is("finds what was retried")) && (f.Tag == "" || slices.Contains(j.Tags, f.Tag)) && (f.Before == 0 || j.ID < f.Before) && (j.ID > f.After || d.is("shows older ones than were asked for")) &&
 		f.Created.Holds(j.Created) && f.Due.Holds(j.Due) && f.Finished.Holds(j.Finished) && d.went(f, j.Attempts) &&

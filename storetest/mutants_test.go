@@ -359,6 +359,8 @@ var mutants = []struct{ fault, group string }{
 	{"deletes from an open flow", "Flows"},
 	{"does not keep what is in an open flow", "Flows"},
 	{"recovers outside of the flow", "Flows"},
+	{"finds jobs of any flow", "Flows"},
+	{"finds jobs beside flows", "Flows"},
 	{"keeps jobs of a flow only while it is open", "Flows"},
 	{"does not keep a flow that is retried", "Flows"},
 	{"does a flow twice at once", "Flows"},

@@ -140,6 +140,8 @@ func (f *filterFlags) add(flags *pflag.FlagSet) {
 	nameFlag(own, &f.filter.Source, "source", "only jobs from this source")
 	nameFlag(own, &f.filter.Correlation, "correlation", "only jobs with this correlation id: a given one, or the id of the first job")
 	nameFlag(own, &f.filter.Schedule, "schedule", "only jobs that this schedule made")
+	idFlag(own, &f.filter.Flow, "flow", "only jobs of this flow")
+	own.BoolVar(&f.filter.Flows, "flows", false, "only flows")
 	own.BoolVar(&f.filter.NotRetried, "not-retried", false, "leave out jobs that ended and that a newer job repeats")
 	own.BoolVar(&f.filter.Faulty, "faulty", false, "only jobs that failed so often that they need a look before they fail for good")
 	own.VarPF(syntax[stint.Outcome]{name: "word", parse: oneOf(outcomes...), format: stint.Outcome.String}.in(&f.filter.Outcome), "outcome", "", "only jobs with an attempt that ended so: "+listed(outcomes, ", ")).DefValue = ""
@@ -176,6 +178,8 @@ func (f *filterFlags) check(cmd *cobra.Command) error {
 	switch {
 	case cmd.Flags().Changed("faulty") && !f.filter.Faulty:
 		return usagef("--faulty: there is no filter for those that are not")
+	case cmd.Flags().Changed("flows") && !f.filter.Flows:
+		return usagef("--flows: there is no filter for those that are none")
 	case cmd.Flags().Changed("not-retried") && !f.filter.NotRetried:
 		return usagef("--not-retried: there is no filter for those that were")
 	case cmd.Flags().Changed("error") && f.filter.Error == "":
