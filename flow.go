@@ -1,7 +1,6 @@
 package stint
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +38,6 @@ type Flow struct {
 // flowBatch is what a flow and those within it are enqueued as.
 type flowBatch struct {
 	into        ID     // the flow that exists; 0 for a new one
-	correlation string // of its jobs that have none of their own
 	jobs        []NewJob
 	names       map[nodeName]bool
 	ids         []ID // when it was enqueued
@@ -149,13 +147,18 @@ func (f *Flow) Node() *Node {
 // it names its jobs, which [Kind.Each] does not. Outside of a handler, or if its job is in no flow, the error of [Flow.Enqueue]
 // is [ErrNoAttempt].
 func FlowFrom(ctx context.Context) *Flow {
-	f := &Flow{flowBatch: &flowBatch{names: map[nodeName]bool{}}, place: -1}
 	if job := JobFrom(ctx); job != nil && job.Flow != 0 {
-		f.into, f.correlation = job.Flow, job.Correlation
-	} else {
-		f.err = fmt.Errorf("stint: the running job is in no flow: %w", ErrNoAttempt)
+		return OpenFlow(job.Flow)
 	}
+	f := OpenFlow(0)
+	f.err = fmt.Errorf("stint: the running job is in no flow: %w", ErrNoAttempt)
 	return f
+}
+
+// OpenFlow returns the flow of this ID, so that jobs can be added to it while it is open: see [FlowFrom]. After its end
+// the error of [Flow.Enqueue] is [ErrEnded], and [ErrNotFound] if there is no such flow.
+func OpenFlow(id ID) *Flow {
+	return &Flow{flowBatch: &flowBatch{into: id, names: map[nodeName]bool{}}, place: -1}
 }
 
 func (f *Flow) begin(name, kind string, opts []Option) *Flow {
@@ -179,6 +182,17 @@ func (f *Flow) begin(name, kind string, opts []Option) *Flow {
 func (k Kind[A]) Add(f *Flow, name string, args A, opts ...Option) *Node {
 	job, err := k.New(args, opts...)
 	f.fail(err)
+	return f.Add(name, job)
+}
+
+// Add adds a job that was made before, as by [Kind.New]: see [Kind.Add].
+func (f *Flow) Add(name string, job NewJob, opts ...Option) *Node {
+	if job.Member != nil {
+		job.Member = &Member{Needs: slices.Clone(job.Member.Needs)}
+	}
+	for _, opt := range opts {
+		opt(&job)
+	}
 	if job.Member == nil {
 		job.Member = &Member{}
 	}
@@ -217,7 +231,6 @@ func (f *Flow) add(name string, job NewJob) *Node {
 		if job.IdempotencyKey != "" || job.Unique != "" {
 			f.fail(valid.Invalid("unique", "%s is in a flow: only the flow as a whole has keys", job.Kind))
 		}
-		job.Correlation = cmp.Or(job.Correlation, f.correlation)
 	}
 	f.jobs = append(f.jobs, job)
 	return &Node{batch: f.flowBatch, place: len(f.jobs) - 1}

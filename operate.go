@@ -16,8 +16,8 @@ type RerunOptions struct {
 	// Once skips jobs that were recovered before, if the new job still exists.
 	Once bool
 
-	// All has all jobs of a flow that ended done again, and not only those that did not complete.
-	All bool
+	// Whole has all jobs of a flow that ended done again, and not only those that did not complete.
+	Whole bool
 }
 
 // Check reports what is wrong with the times, or nil.

@@ -28,7 +28,7 @@ func (s *Store) Retry(ctx context.Context, ids []stint.ID, again stint.RerunOpti
 		return map[stint.ID]stint.RerunResult{}, nil
 	}
 	err := s.operate(ctx, func(row pgx.Row) error { return row.Scan(&texts, &runs) },
-		`select answers, ids from stint.again($1, $2, $3, $4, $5)`, sorted, nilTime(again.RunAt), again.Delay.Microseconds(), again.Once, again.All)
+		`select answers, ids from stint.again($1, $2, $3, $4, $5)`, sorted, nilTime(again.RunAt), again.Delay.Microseconds(), again.Once, again.Whole)
 	if err != nil {
 		return nil, fmt.Errorf("retry %d jobs: %w", len(ids), err)
 	}

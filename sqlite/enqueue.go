@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -43,6 +42,7 @@ type appender interface {
 	uniqueHolder(key string) (uniqueHolder, error)
 	cancelHolder(id stint.ID, why string) error     // no engine has it, or it is asked to stop
 	number(text string, args ...any) (int64, error) // the first column of a row; 0 without one
+	word(text string, args ...any) (string, error)  // the same of a text
 }
 
 // direct is the store's own connection.
@@ -65,6 +65,10 @@ func (d *direct) holder(key string) (h keyHolder, err error) {
 
 func (d *direct) number(text string, args ...any) (int64, error) {
 	return oneRow((*conn)(d), firstNumber[int64], text, args...)
+}
+
+func (d *direct) word(text string, args ...any) (string, error) {
+	return oneRow((*conn)(d), firstText[string], text, args...)
 }
 
 // storeJobs appends jobs and says what came of them. A job that is not due
@@ -158,8 +162,10 @@ func storeJobs(ctx context.Context, a appender, jobs []stint.NewJob, receipts []
 		}
 		if inFlow {
 			e.flow = next.flowOf(j.Member)
-			if e.correlation == "" && i > 0 {
-				e.correlation = cmp.Or(jobs[0].Correlation, receipts[0].ID.String())
+			if e.correlation == "" && e.flow != 0 {
+				if e.correlation, err = next.sharedCorrelation(); err != nil {
+					return err
+				}
 			}
 		}
 		if blocks(j.Member) {
@@ -197,6 +203,7 @@ type stored struct {
 	until  int64
 
 	newest map[int64]int64 // of each flow, the last of its jobs; of one without any, 0
+	shared string          // the correlation id of those in a flow that have none of their own; empty before it is known
 
 	entries []newEntry
 	of      [maxBulk]int // the jobs that they are of

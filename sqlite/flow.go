@@ -290,6 +290,8 @@ const (
 	with recursive around(flow) as (select ?1 union all select e.flow from around a join stint_entries e on e.pos = a.flow)
 	select 1 from around where flow = ?2`
 
+	correlationOfSQL = `select ifnull(correlation, cast(pos as text)) from stint_entries where pos = ?`
+
 	nodeSQL = `select job from stint_nodes where flow = ? and name = ?`
 
 	addFlowSQL = `insert into stint_flows (flow) values (?)`
@@ -353,6 +355,14 @@ func (s *stored) flowOf(m *stint.Member) int64 {
 		return int64(s.receipts[m.Place].ID)
 	}
 	return int64(m.Into)
+}
+
+// sharedCorrelation is the correlation id of the flow that is stored, or added to.
+func (s *stored) sharedCorrelation() (id string, err error) {
+	if s.shared == "" {
+		s.shared, err = s.word(correlationOfSQL, int64(cmp.Or(s.jobs[0].Member.Into, s.receipts[0].ID)))
+	}
+	return s.shared, err
 }
 
 // needed is what a job needs. Of what has no name, and is in a flow that exists, that flow.

@@ -45,7 +45,7 @@ func (s *Store) Retry(ctx context.Context, ids []stint.ID, again stint.RerunOpti
 		if due <= now {
 			due = 0
 		}
-		answers, err := eachOnce(ids, func(id stint.ID) (stint.RerunResult, error) { return c.again(id, now, due, again.Once, again.All) })
+		answers, err := eachOnce(ids, func(id stint.ID) (stint.RerunResult, error) { return c.again(id, now, due, again.Once, again.Whole) })
 		return answers, true, err
 	})
 }

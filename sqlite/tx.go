@@ -149,11 +149,22 @@ func (p *inTx) uniqueHolder(key string) (h uniqueHolder, err error) {
 }
 
 func (p *inTx) number(text string, args ...any) (n int64, err error) {
-	err = p.tx.QueryRowContext(p.ctx, p.named(text), args...).Scan(&n)
+	err = p.first(&n, text, args...)
+	return n, err
+}
+
+func (p *inTx) word(text string, args ...any) (s string, err error) {
+	err = p.first(&s, text, args...)
+	return s, err
+}
+
+// first reads the first column of a row into what is pointed at, which stays as it is without one.
+func (p *inTx) first(into any, text string, args ...any) error {
+	err := p.tx.QueryRowContext(p.ctx, p.named(text), args...).Scan(into)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
-	return n, err
+	return err
 }
 
 // cancelHolder leaves what else is to be done to the next promotion.

@@ -56,7 +56,7 @@ var flowAgainTests = []test{
 		g := t.flow("a b c<b")
 		g.fails("a")
 		g.plays()
-		all := g.again(g.id, stint.RerunOptions{All: true})
+		all := g.again(g.id, stint.RerunOptions{Whole: true})
 		expect(t, all.did() == "a b c", "of all is done again %q", all.did())
 	}},
 	{"A flow that is done again is not done twice at once", func(t *T) {

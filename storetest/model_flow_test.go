@@ -114,7 +114,7 @@ func (d *database) join(job *row, stored []stint.Receipt) {
 		job.flow = stored[m.Place].ID
 	}
 	if job.flow != 0 && job.job.Correlation == "" && !d.is("gives each job of a flow a correlation id of its own") {
-		job.job.Correlation = cmp.Or(d.jobs[stored[0].ID].job.Correlation, stored[0].ID.String())
+		job.job.Correlation = d.correlation(d.jobs[cmp.Or(m.Into, stored[0].ID)])
 	}
 	for _, n := range m.Needs {
 		if n.Job == 0 {

@@ -72,7 +72,7 @@ func (d *database) retry(id stint.ID, now, due time.Time, opts stint.RerunOption
 	}
 	olds := []stint.ID{id}
 	if job.isFlow {
-		olds = d.toRedo(target, id, opts.All)
+		olds = d.toRedo(target, id, opts.Whole)
 	}
 	anew := d.redo(olds, target, into, now, due)
 	if job.job.Unique != "" {

@@ -111,6 +111,7 @@ declare
   n      integer := jsonb_array_length(p_jobs);
   first  jsonb := p_jobs -> 0;
   into_flow bigint := (p_jobs -> 0 ->> 'flow')::bigint; -- to which the jobs are added; null for a new one
+  shared text;            -- the correlation id of jobs that have none of their own
   drawn  bigint[] := array(select nextval('stint.positions') from generate_series(1, n));
   there  boolean[] := array_fill(false, array[n]); -- which of them exist
   k      record;
@@ -154,6 +155,10 @@ begin
     end if;
   end if;
 
+  select coalesce(e.correlation, into_flow::text) into shared from stint.entries e where e.pos = into_flow;
+  if into_flow is null then
+    shared := coalesce(first ->> 'correlation', drawn[1]::text);
+  end if;
   with dict as materialized (
     select array_agg(p.id order by d.i) as ids, array_agg(case when p.id is null then d.body::jsonb end order by d.i) as bodies
     from unnest(p_known, p_bodies) with ordinality as d(id, body, i) left join stint.policies p on p.id = d.id
@@ -175,7 +180,7 @@ begin
   ), body as (
     insert into stint.entries (pos, created, lane, queue, priority, kind, args, due, policy, retry, timeout, tags, urn, source, metadata, max_losses, correlation, limits, start_by, uniqueness, flow)
     select j.id, clock, case when j.due is null and w.job is null then j.lane else -1 end, j.queue, j.priority, j.kind, j.args, j.due, j.known, j.retry,
-           j.timeout, j.tags, j.urn, j.source, j.metadata, j.max_losses, coalesce(j.correlation, first ->> 'correlation', case when j.id <> drawn[1] then drawn[1]::text end), j.limits,
+           j.timeout, j.tags, j.urn, j.source, j.metadata, j.max_losses, coalesce(j.correlation, case when j.id::text <> shared then shared end), j.limits,
            case when j.start_by is not null then stint.start_by(j.start_by, j.due) else coalesce(j.due, clock) + j.start_within * interval '1 microsecond' end,
            j."unique", j.member_of
     from job j left join newest w on w.job = j.id order by j.id
