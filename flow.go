@@ -37,11 +37,11 @@ type Flow struct {
 
 // flowBatch is what a flow and those within it are enqueued as.
 type flowBatch struct {
-	into        ID     // the flow that exists; 0 for a new one
-	jobs        []NewJob
-	names       map[nodeName]bool
-	ids         []ID // when it was enqueued
-	err         error
+	into  ID // the flow that exists; 0 for a new one
+	jobs  []NewJob
+	names map[nodeName]bool
+	ids   []ID // when it was enqueued
+	err   error
 }
 
 type nodeName struct {
