@@ -67,8 +67,8 @@ func ByHand(ctx context.Context) context.Context {
 // routine reports whether a change is not worth the two writes that a line in the log
 // takes: jobs that a program enqueues, and that can do only what their kinds do.
 func (l *Local) routine(ctx context.Context, r Request) bool {
-	jobs, ok := r.Body.(NewJobs)
-	return ok && ctx.Value(byHandKey{}) == nil && !slices.ContainsFunc(jobs.Jobs, l.restricted)
+	e, ok := r.Body.(interface{ enqueued() []NewJob })
+	return ok && ctx.Value(byHandKey{}) == nil && !slices.ContainsFunc(e.enqueued(), l.restricted)
 }
 
 // endChangeTime bounds how long an answer waits until what came of a change is

@@ -72,13 +72,17 @@ type NewJobs struct {
 	Exact bool     `json:"exact,omitempty" doc:"What a job does not say is the default, whatever its kind's declaration says"`
 }
 
-// details are how many jobs of which kinds these are.
-func (n NewJobs) details() any {
+func (n NewJobs) enqueued() []NewJob { return n.Jobs }
+
+func (n NewJobs) details() any { return numbered(n.Jobs) }
+
+// numbered is how many jobs of which kinds these are.
+func numbered(jobs []NewJob) map[string]any {
 	kinds := map[string]int{}
-	for _, j := range n.Jobs {
+	for _, j := range jobs {
 		kinds[j.Kind]++
 	}
-	return map[string]any{"jobs": len(n.Jobs), "kinds": kinds}
+	return map[string]any{"jobs": len(jobs), "kinds": kinds}
 }
 
 // JobsInput are jobs to be enqueued.
@@ -119,6 +123,11 @@ func (l *Local) declarations(ctx context.Context, force, exact bool) (func(j *Ne
 	known, err := l.Store.Kinds(ctx)
 	if err != nil {
 		return nil, err
+	}
+	for _, d := range l.Builtin {
+		if !slices.ContainsFunc(known, func(k stint.KindInfo) bool { return k.Name == d.Name }) {
+			known = append(known, d)
+		}
 	}
 	return func(j *NewJob, path string) (stint.NewJob, error) {
 		declared := stint.KindInfo{Name: j.Kind}

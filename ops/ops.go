@@ -226,6 +226,9 @@ type Local struct {
 	// Restricted are the kinds whose jobs only an admin enqueues and schedules.
 	Restricted []string
 
+	// Builtin are kinds that are known although no engine declared them.
+	Builtin []stint.KindInfo
+
 	// CheckArgs reports what can never be right in the arguments of a kind. Nil accepts any.
 	CheckArgs func(kind string, args json.RawMessage) error
 

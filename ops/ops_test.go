@@ -79,7 +79,7 @@ func TestAnOperationHasOneNameAndIsFoundByIt(t *testing.T) {
 			t.Errorf("%s at %s is there twice, or not found", d.Name, place)
 		}
 		names[d.Name], places[place] = true, true
-		if last := d.Path[strings.LastIndexByte(d.Path, '/')+1:]; d.Method == "POST" && d.Verb() != last && d.Name != "jobs enqueue" {
+		if last := d.Path[strings.LastIndexByte(d.Path, '/')+1:]; d.Method == "POST" && d.Verb() != last && d.Verb() != "enqueue" {
 			t.Errorf("%s is at %s: a second name", d.Name, d.Path)
 		}
 		if d.Confirm && !d.Changes() {

@@ -297,7 +297,8 @@ var RetryJobs = declare(&Op[RetryInput, Done[stint.RerunResult]]{
 	Decl: Decl{
 		Name: "jobs retry", Method: http.MethodPost, Path: "/jobs/retry", Needs: guard.Operator, Summary: "Run jobs again: what waits now, what ended as a new job",
 		Doc: "A job that ended is recovered as a new one, which names the old one as its provenance. " + selectionDoc +
-			" A filter without states chooses the jobs that are failed or retrying; what was recovered before is then not recovered again.",
+			" A filter without states chooses the jobs that are failed or retrying; what was recovered before is then not recovered again. " +
+			"A flow that ended is done again as a new flow of what did not complete, and so is the flow of a job that is in one that ended: with this job and what depends on it.",
 	},
 	do: func(ctx context.Context, l *Local, in *RetryInput) (Done[stint.RerunResult], error) {
 		again, err := in.Body.again()
@@ -322,17 +323,18 @@ type Retrying struct {
 	RunAt time.Time `json:"run_at,omitzero" doc:"Not to be started before"`
 	Delay string    `json:"delay,omitempty" doc:"The same counted from now by the database's clock: 90s, 2h. Not both"`
 
-	Once bool `json:"once,omitempty" doc:"Leave alone what was recovered before; of what a filter chooses that is always so"`
+	Whole bool `json:"whole,omitempty" doc:"Of a flow that ended all of its jobs, and not only those that did not complete"`
+	Once  bool `json:"once,omitempty" doc:"Leave alone what was recovered before; of what a filter chooses that is always so"`
 }
 
 // RetryOf says of which jobs that are to run again, and when, as a request has it.
 func RetryOf(s Selection, again stint.RerunOptions) RetryInput {
-	return RetryInput{Retrying{Selection: s, RunAt: again.RunAt, Delay: durationText(again.Delay), Once: again.Once}}
+	return RetryInput{Retrying{Selection: s, RunAt: again.RunAt, Delay: durationText(again.Delay), Once: again.Once, Whole: again.Whole}}
 }
 
 func (r Retrying) again() (stint.RerunOptions, error) {
 	delay, err := readDuration("delay", r.Delay)
-	again := stint.RerunOptions{RunAt: r.RunAt, Delay: delay}
+	again := stint.RerunOptions{RunAt: r.RunAt, Delay: delay, Whole: r.Whole}
 	if err == nil {
 		err = again.Check()
 	}

@@ -38,7 +38,7 @@ func TestAFilterThatNamesAnythingDoesNotChooseAll(t *testing.T) {
 		t.Error("a filter with a limit alone does not choose all")
 	}
 	full := reflect.ValueOf(store.Filter{
-		States: []stint.State{stint.Failed}, Kind: "k", Queue: "q", Tag: "t", URN: "u", Source: "s", Faulty: true, NotRetried: true, Schedule: "s", Correlation: "c",
+		States: []stint.State{stint.Failed}, Kind: "k", Queue: "q", Tag: "t", URN: "u", Source: "s", Faulty: true, NotRetried: true, Schedule: "s", Correlation: "c", Flow: 1, Flows: true,
 		Created: store.TimeRange{To: time.Now()}, Due: store.TimeRange{To: time.Now()}, Finished: store.TimeRange{To: time.Now()},
 		Outcome: stint.OutcomeFailed, Class: "c", Error: "e", Attempts: 1, Longer: 1, Before: 1, After: 1, Limit: 1,
 	})

@@ -86,11 +86,12 @@ func RanOn(x stint.Attempt) string {
 // Outcome says how an attempt ended, with the reason where that tells more.
 func Outcome(x stint.Attempt) string {
 	outcome := x.Outcome.String()
-	if x.Reason != "" && x.Reason != retry.ReasonDone && !strings.Contains(outcome, x.Reason) {
-		outcome += ": " + words.Visible(x.Reason)
-	}
+	tells := x.Reason != "" && x.Reason != retry.ReasonDone && !strings.Contains(outcome, x.Reason)
 	if NeverTaken(x) && x.Outcome == stint.OutcomeCancelled {
 		outcome += " before it began"
+	}
+	if tells {
+		outcome += ": " + words.Visible(x.Reason)
 	}
 	return outcome
 }

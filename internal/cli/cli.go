@@ -286,6 +286,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.shCommand(),
 		a.httpCommand(),
 		a.jobsCommand(),
+		a.flowsCommand(),
 		a.queuesCommand(),
 		a.limitsCommand(),
 		a.keysCommand(),

@@ -84,8 +84,12 @@ type database struct {
 
 // opened is a database that this process opened.
 func (a *app) opened(st fullStore, end func()) *database {
+	var known []stint.KindInfo
+	if !a.shared() {
+		known = builtin.declarations()
+	}
 	return &database{st, &ops.Local{
-		Store: st, Way: store.WayCommand, As: &guard.Identity{Name: a.by(), Role: guard.Admin}, Bounded: boundedKinds(),
+		Store: st, Builtin: known, CheckArgs: checkArgs, Way: store.WayCommand, As: &guard.Identity{Name: a.by(), Role: guard.Admin}, Bounded: boundedKinds(),
 		Bury: func(ctx context.Context, e store.EngineID, why string) (int, error) {
 			return engine.Bury(ctx, st, e, why)
 		},

@@ -128,7 +128,8 @@ var outcomes = []stint.Outcome{
 	stint.OutcomeCancelled, stint.OutcomeExpired, stint.OutcomeSkipped,
 }
 
-func (f *filterFlags) add(flags *pflag.FlagSet) {
+// add adds the flags that choose jobs, or flows.
+func (f *filterFlags) add(flags *pflag.FlagSet, flows bool) {
 	flags.SortFlags = false
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	own.SortFlags = false
@@ -141,7 +142,7 @@ func (f *filterFlags) add(flags *pflag.FlagSet) {
 	nameFlag(own, &f.filter.Correlation, "correlation", "only jobs with this correlation id: a given one, or the id of the first job")
 	nameFlag(own, &f.filter.Schedule, "schedule", "only jobs that this schedule made")
 	idFlag(own, &f.filter.Flow, "flow", "only jobs of this flow")
-	own.BoolVar(&f.filter.Flows, "flows", false, "only flows")
+	own.BoolVar(&f.filter.Flows, "flows", flows, "only flows")
 	own.BoolVar(&f.filter.NotRetried, "not-retried", false, "leave out jobs that ended and that a newer job repeats")
 	own.BoolVar(&f.filter.Faulty, "faulty", false, "only jobs that failed so often that they need a look before they fail for good")
 	own.VarPF(syntax[stint.Outcome]{name: "word", parse: oneOf(outcomes...), format: stint.Outcome.String}.in(&f.filter.Outcome), "outcome", "", "only jobs with an attempt that ended so: "+listed(outcomes, ", ")).DefValue = ""
@@ -160,6 +161,7 @@ func (f *filterFlags) add(flags *pflag.FlagSet) {
 		own.Var(timeBounds.in(&span.ends[1]), span.name+"-before", "only jobs that "+span.what+" before this time")
 	}
 	idFlag(own, &f.filter.After, "after", "only jobs with a higher id")
+	own.Lookup("flows").Hidden = flows
 	own.VisitAll(func(flag *pflag.Flag) { f.names = append(f.names, flag.Name) })
 	flags.AddFlagSet(own)
 }

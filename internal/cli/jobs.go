@@ -22,8 +22,8 @@ import (
 
 func (a *app) jobsCommand() *cobra.Command {
 	return a.group(page("jobs|job: List, show and watch jobs, cancel, retry and delete them"),
-		a.jobsListCommand(), a.jobsShowCommand(), a.jobsStepsCommand(), a.jobsSignalsCommand(), a.jobsSignalCommand(), a.jobsLogCommand(), a.jobsWatchCommand(), a.jobsCancelCommand(),
-		a.jobsRetryCommand(), a.jobsDeleteCommand())
+		a.listCommand(page(jobsListHelp), false), a.jobsShowCommand(), a.jobsStepsCommand(), a.jobsSignalsCommand(), a.jobsSignalCommand(), a.jobsLogCommand(), a.jobsWatchCommand(), a.cancelCommand(page(jobsCancelHelp), false),
+		a.retryCommand(page(jobsRetryHelp), false), a.jobsDeleteCommand())
 }
 
 func jobID(text string) (stint.ID, error) {
@@ -73,19 +73,20 @@ Examples:
 // statesHelp explains the states of jobs, where they are listed.
 const statesHelp = `  scheduled   not due yet: it was enqueued with a delay or a time
   retrying    failed, and waits for its next attempt
-  blocked     needs other jobs to end first, or awaits a signal until the time for that is over
+  blocked     needs other jobs to end first, or awaits a signal
   available   due, and waits for an engine
   running     claimed by an engine
   completed, failed, cancelled   ended`
 
-func (a *app) jobsListCommand() *cobra.Command {
+// listCommand lists jobs, or flows.
+func (a *app) listCommand(help *cobra.Command, flows bool) *cobra.Command {
 	var (
 		filters filterFlags
 		limit   int
 		before  stint.ID
 		ids     bool
 	)
-	cmd := a.asks(page(jobsListHelp), func(ctx context.Context, db *database, _ []string) (any, shower, error) {
+	cmd := a.asks(help, func(ctx context.Context, db *database, _ []string) (any, shower, error) {
 		filter, err := filters.chosen(ctx, db)
 		if err != nil {
 			return nil, nil, err
@@ -102,7 +103,7 @@ func (a *app) jobsListCommand() *cobra.Command {
 		return a.findJobs(ctx, db, filter)
 	}, func(cmd *cobra.Command, _ []string) error { return filters.check(cmd) })
 	flags := cmd.Flags()
-	filters.add(flags)
+	filters.add(flags, flows)
 	countFlag(flags, &limit, "limit", 50, "how many at most", "")
 	idFlag(flags, &before, "before", "only jobs with a lower id: for the next page")
 	flags.BoolVar(&ids, "ids", false, "print their ids only, one on each line")
@@ -146,9 +147,9 @@ func (a *app) jobsShowCommand() *cobra.Command {
 	return a.asks(page(`show ID: Show a job with all of its attempts
 
 Show prints everything about a job: what was enqueued, the engine that runs it now or
-the limits, signals or jobs that it waits for, how far its run said it is and what it logged
-last, what its steps came to, the signals that it got, and for each attempt when and
-where it ran, how it ended, its result and its error.
+the limits, signals or jobs that it waits for, how far its run said it is and what it
+logged last, what its steps came to, the signals that it got, and for each attempt when
+and where it ran, how it ended, its result and its error.
 --json prints one object with a list of executions.
 
 Examples:

@@ -33,10 +33,10 @@ Examples:
   stint jobs cancel 42 43 --why "the customer left"
   stint jobs cancel --tag customer:42 --dry-run`
 
-func (a *app) jobsCancelCommand() *cobra.Command {
+func (a *app) cancelCommand(help *cobra.Command, flows bool) *cobra.Command {
 	var why string
-	cmd := onJobs(a, page(jobsCancelHelp), verb[stint.CancelStatus]{
-		name: "cancel", past: "cancelled", of: cancelled,
+	cmd := onJobs(a, help, verb[stint.CancelStatus]{
+		flows: flows, name: "cancel", past: "cancelled", of: cancelled,
 		do: func(ctx context.Context, db *database, s ops.Selection) (ops.Done[stint.CancelStatus], error) {
 			return ops.CancelJobs.Call(ctx, db, ops.CancelInput{Body: ops.Cancelling{Selection: s, Why: ops.Why{Why: why}}})
 		},
@@ -48,7 +48,7 @@ func (a *app) jobsCancelCommand() *cobra.Command {
 func cancelled(answer stint.CancelStatus) fate {
 	return map[stint.CancelStatus]fate{
 		stint.CancelledNow:    {text: "is cancelled"},
-		stint.CancelRequested: {text: "is running, and was asked to stop"},
+		stint.CancelRequested: {text: "was asked to stop"},
 		stint.CancelTooLate:   {text: "had ended already", failed: true},
 		stint.CancelNotFound:  {text: "does not exist", failed: true},
 	}[answer]
@@ -61,6 +61,10 @@ Retry runs jobs again. A job that waits becomes ready at once, or at the time of
 a new job gets the same arguments, starts with its first attempt, and names the old job
 as its origin. The old job stays as it is. A new job may start at any time, even if the
 old one had a time to start by. A job that waits keeps that time, and expires then.
+
+Of a job in a flow that has ended the flow is run again, as a new one: the job with what
+depends on it, and what did not complete. In a flow that is still open the new job takes
+the place of the old one. See stint flows retry.
 
 ` + selectionHelp + `
 Without --state they choose the jobs that are failed or retrying. Filters skip a job
@@ -77,17 +81,18 @@ Examples:
   stint jobs recover 42 --delay 1h
   stint jobs retry --outcome lost --finished-after 12h --dry-run`
 
-func (a *app) jobsRetryCommand() *cobra.Command {
+func (a *app) retryCommand(help *cobra.Command, flows bool) *cobra.Command {
 	var (
 		again stint.RerunOptions
 		at    time.Time
 	)
-	cmd := onJobs(a, page(jobsRetryHelp), verb[stint.RerunResult]{
-		name: "retry", past: "run again", of: retried,
+	cmd := onJobs(a, help, verb[stint.RerunResult]{
+		flows: flows, name: "retry", past: "run again", of: retried,
 		do: func(ctx context.Context, db *database, s ops.Selection) (ops.Done[stint.RerunResult], error) {
 			return ops.RetryJobs.Call(ctx, db, ops.RetryOf(s, again))
 		},
 	})
+	cmd.Flags().BoolVar(&again.Whole, "whole", false, "of a flow all jobs, and not only those that did not complete")
 	durationFlag(cmd.Flags(), &again.Delay, "delay", 0, "run them that much later, by the database's clock: 90s, 2h")
 	cmd.Flags().Var(instants.in(&at), "run-at", `run them not before: 2026-03-01T09:00:00+01:00, or local "2026-03-01 09:00", 09:00 (when it is that time next)`)
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
@@ -150,6 +155,7 @@ func deleted(answer store.DeleteStatus) fate {
 // verb is an operation on jobs that are named by id or chosen by filters. It has an
 // answer A for each.
 type verb[A any] struct {
+	flows      bool   // it is for flows only
 	name, past string // "cancel", "cancelled"
 	do         func(ctx context.Context, db *database, s ops.Selection) (ops.Done[A], error)
 	of         func(A) fate
@@ -199,6 +205,11 @@ func onJobs[A any](a *app, cmd *cobra.Command, v verb[A]) *cobra.Command {
 			return err
 		}
 		defer db.Close()
+		if v.flows {
+			if err := checkFlows(ctx, db, v.name, ids); err != nil {
+				return err
+			}
+		}
 		if len(ids) > 0 {
 			return v.toNamed(ctx, a, db, ids)
 		}
@@ -219,7 +230,7 @@ func onJobs[A any](a *app, cmd *cobra.Command, v verb[A]) *cobra.Command {
 		}
 		return v.toSelected(ctx, a, db, filter)
 	}))
-	flags.add(cmd.Flags())
+	flags.add(cmd.Flags(), v.flows)
 	cmd.Flags().BoolVar(&all, "all", false, "every job, instead of filters")
 	cmd.Flags().BoolVar(&yes, "yes", false, "with --all: really every job")
 	countFlag(cmd.Flags(), &limit, "limit", 0, "no more than this many of the jobs that filters choose", "")
