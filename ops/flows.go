@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -130,9 +131,7 @@ func addTo(f *stint.Flow, jobs []FlowJob, path, names string, before map[string]
 	declare func(j *NewJob, path string) (stint.NewJob, error),
 ) error {
 	known := map[string]*stint.Node{}
-	for name, n := range before {
-		known[name] = n
-	}
+	maps.Copy(known, before)
 	for i := range jobs {
 		j, path := &jobs[i], fmt.Sprintf("%s[%d]", path, i)
 		var node *stint.Node
