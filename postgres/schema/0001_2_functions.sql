@@ -652,16 +652,16 @@ begin
         and stint.rule_of(g.gate) like case when coalesce(x.final, true) then '%,halt%' else '%,in-order%' end
       on conflict (gate, job) do update set failed = true where excluded.failed;
   end if;
+  whole := written = cardinality(x_pos) and lasts is null;
   -- Who waits for them is looked at after the commit.
   if x_flow is not null and written > 0 then
     perform stint.note(array(
       select coalesce(x.job, x.pos) from unnest(x_pos, x_job, x_final, x_flow) as x(pos, job, final, flow)
-      where x.flow and x.pos = any (done) and (coalesce(x.final, true) or x.pos = any (lasts))));
+      where x.flow and (whole or x.pos = any (done)) and (coalesce(x.final, true) or x.pos = any (lasts))));
   end if;
   if s_pos is null or written = 0 then
     return written;
   end if;
-  whole := written = cardinality(x_pos) and lasts is null;
   if lasts is not null then
     select coalesce(array_agg(d), '{}') into done from unnest(done) as d where d <> all (lasts);
   end if;
@@ -740,7 +740,7 @@ begin
   -- in the log, where its claimer sees the marker. A flow ends when its jobs have.
   for w in delete from stint.waiting d where d.job = any (p_jobs) and not exists (select from stint.flows f where f.flow = d.job) returning d.* loop
     if exists (select from stint.entries e where e.pos = w.job and e.lane = -1)
-       and not exists (select from stint.executions x where x.job = w.job or x.pos = w.job) then
+       and not exists (select from stint.executions x where x.job = w.job) and not exists (select from stint.executions x where x.pos = w.job) then
       at := w.job;
     else
       insert into stint.entries (lane, job, body, attempt, priority, losses, queue, kind, faulty, limits)

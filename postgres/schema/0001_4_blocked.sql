@@ -16,15 +16,19 @@ end
 $$;
 
 -- How a job ended: its final outcome, or null while it has not. One that was deleted counts as
--- cancelled: it can no longer do what somebody waits for. Without settings of its own, so that it becomes a part of the
--- statement that asks.
-create function stint.ended(p_job bigint) returns smallint language sql stable
+-- cancelled: it can no longer do what somebody waits for. A table of one row, without settings of its own, so that it becomes a
+-- part of the statement that asks.
+create function stint.end_of(p_job bigint) returns table (outcome smallint) language sql stable rows 1
 as $$
   select coalesce(
     (select x.outcome from stint.executions x where x.pos = p_job and x.job is null and x.final),
     (select x.outcome from stint.executions x where x.job = p_job and x.final),
     case when not exists (select from stint.entries e where e.pos = p_job) then 6::smallint end)
 $$;
+
+-- The same for those that ask about one job.
+create function stint.ended(p_job bigint) returns smallint language sql stable
+as $$ select o.outcome from stint.end_of(p_job) as o $$;
 
 -- What the end of a parent means to a child that wants something of it, or of a job to its flow
 -- (wants is null): 0 it is as it should be, 1 the child is skipped, 2 it is cancelled; the flow failed.
@@ -54,23 +58,32 @@ begin
     from (select w.job from stint.waiting w where w.job = any (p_jobs) and exists (select from stint.flows f where f.flow = w.job)
           order by w.job for update skip locked) l;
   with looked as materialized (
-    select w.job, false as flow, w.watch, p.*
+    -- Of each only those are looked at that are not older than the next one.
+    select w.job, false as flow, w.watch, x.next, p.*
       from stint.waiting w
+      left join lateral (
+        select l.parent as next
+        from (select n.parent from stint.needs n where n.child = w.job and n.parent <= w.watch order by n.child desc, n.parent desc limit look) l
+        cross join lateral stint.end_of(l.parent) as o where o.outcome is null limit 1) x on true
       cross join lateral (
-        select max(l.parent) filter (where l.outcome is null) as next, min(l.parent) as lowest, count(*) as n,
-               max(array[stint.verdict(l.wants, l.outcome), l.parent]) filter (where l.outcome is not null) as worst
-        from (select n.parent, n.wants, stint.ended(n.parent) as outcome from stint.needs n
-              where n.child = w.job and n.parent <= w.watch order by n.child desc, n.parent desc limit look) l) p
+        select min(l.parent) as lowest, count(*) as n, max(array[stint.verdict(l.wants, o.outcome), l.parent]) as worst
+        from (select n.parent, n.wants from stint.needs n
+              where n.child = w.job and n.parent <= w.watch and n.parent > coalesce(x.next, 0) order by n.child desc, n.parent desc limit look) l
+        cross join lateral stint.end_of(l.parent) as o) p
       where w.job = any (p_jobs) and not exists (select from stint.flows f where f.flow = w.job)
     union all
-    select w.job, true, w.watch, p.*
+    select w.job, true, w.watch, x.next, p.*
       from stint.waiting w
+      left join lateral (
+        select l.pos as next
+        from (select e.pos from stint.entries e where e.flow = w.job and e.pos <= w.watch order by e.flow desc, e.pos desc limit look) l
+        cross join lateral stint.end_of(l.pos) as o where o.outcome is null limit 1) x on true
       cross join lateral (
-        select max(l.pos) filter (where l.outcome is null), min(l.pos), count(*),
-               max(array[stint.verdict(null, l.outcome), l.pos]) filter (where l.outcome is not null and stint.verdict(null, l.outcome) > 0
+        select min(l.pos), count(*), max(array[stint.verdict(null, o.outcome), l.pos]) filter (where stint.verdict(null, o.outcome) > 0
                  and not exists (select from stint.entries r where r.recovered = l.pos and r.flow = w.job))
-        from (select e.pos, stint.ended(e.pos) as outcome from stint.entries e
-              where e.flow = w.job and e.pos <= w.watch order by e.flow desc, e.pos desc limit look) l) p
+        from (select e.pos from stint.entries e
+              where e.flow = w.job and e.pos <= w.watch and e.pos > coalesce(x.next, 0) order by e.flow desc, e.pos desc limit look) l
+        cross join lateral stint.end_of(l.pos) as o) p
       where w.job = any (p_jobs) and exists (select from stint.flows f where f.flow = w.job)
   ), judged as materialized (
     select l.job, l.flow, l.watch,

@@ -51,16 +51,16 @@ begin
     named := p_job || stint.jobs_within(p_job);
   end if;
   with recursive member as materialized (
-    select e.pos as job, nullif(e.flow, p_flow) as flow, stint.ended(e.pos) as outcome
-    from unnest(stint.jobs_within(p_flow)) as m(job) join stint.entries e on e.pos = m.job
+    select e.pos as job, nullif(e.flow, p_flow) as flow, o.outcome
+    from unnest(stint.jobs_within(p_flow)) as m(job) join stint.entries e on e.pos = m.job cross join lateral stint.end_of(e.pos) as o
+  ), edge as materialized ( -- who is done again if another one is
+    select n.parent, m.job, m.outcome <> 1 as always from member m join stint.needs n on n.child = m.job
+    union all
+    select m.job, m.flow, true from member m where m.flow is not null
   ), again as (
     select m.job, p_all or m.job = any (named) as whatever from member m where p_all or m.job = any (named) or m.outcome not in (1, 8)
     union
-    select m.job, a.whatever from again a
-      cross join lateral (select n.child as job, false as around from stint.needs n where n.parent = a.job
-                          union all select f.flow, true from member f where f.job = a.job and f.flow is not null) x
-      join member m on m.job = x.job
-    where a.whatever or x.around or m.outcome <> 1
+    select e.job, a.whatever from again a join edge e on e.parent = a.job where (a.whatever or e.always) and not p_all
   )
   select array_agg(distinct a.job) into redo from again a;
   return p_flow || redo;

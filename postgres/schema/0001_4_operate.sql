@@ -92,7 +92,7 @@ begin
     select o.new, case when p_blocked or p_at is not null then -1 else stint.lane(c.queue, c.priority, case when c.limits is null then 'normal' else stint.part_of(o.new) end, '', c.limits) end,
            p_at, c.policy, c.retry, c.timeout, c.max_losses, c.priority, c.queue, c.kind, c.args, c.tags, c.urn, c.source, c.metadata, o.old,
            coalesce(c.correlation, o.old::text), c.uniqueness, c.limits, coalesce(m.new, case when p_blocked then p_flow end)
-    from unnest(p_olds, p_news) as o(old, new) join stint.entries c on c.pos = stint.contents(o.old)
+    from unnest(p_olds, p_news) as o(old, new) join stint.entries c on c.pos = coalesce((select l.body from stint.entries l where l.job = o.old order by l.pos desc limit 1), o.old)
     left join unnest(p_olds, p_news) as m(old, new) on m.old = c.flow order by o.new;
   insert into stint.job_tags (tag, job)
     select unnest(e.tags), e.pos from unnest(p_news) as o(new) join stint.entries e on e.pos = o.new;
