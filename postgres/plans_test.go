@@ -192,6 +192,8 @@ func hotStatements(s *Store, engine store.EngineID, id stint.ID, n int) []hotSta
 		{"claim", 250, `select * from stint.claim($1, 1000000, 0, 1, $2, 10, true, false)`, []any{engine, normal}},
 		{"fetch", 100, s.sql.fetch, []any{[]int64{int64(id), int64(id) + 1, int64(id) + 5}}},
 		{"promote", 900, `select * from stint.promote('-infinity', 10)`, nil},
+		{"cancel what waits", 600, `select stint.cancel_waiting(array(select job from stint.waiting order by job desc limit 10))`, nil},
+		{"look at notes", 600, `select * from stint.look_at_notes(0, 1000, now())`, nil},
 		{"finish", 120, `select stint.finish($1, '{7,7}', array[1, $3::bigint], array[1, $3::bigint], $2::bigint[], null, '{1,1}', '{1,1}', '{1,1}', '{1,1}', '{0,0}', '{1,1}', '{t,t}',
 		   null, null, null, null, null, null, null, null, null, null, null, null, null)`, []any{engine, []int64{int64(id), int64(n) + 7}, 2 + n/10}},
 		{"record steps", 120, s.sql.in(`select * from stint.record_steps($1, array[7, $3::bigint], array[$2::bigint, 1], array[$2::bigint, 1], array[$4::bigint, 1], array[$4::bigint, 1],
