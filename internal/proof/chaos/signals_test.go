@@ -80,7 +80,7 @@ func TestNoSignalIsLost(t *testing.T) {
 	}
 	waits := w.number(`select count(*) from stint.attempts where outcome = 'snoozed'`)
 	t.Logf("%d kills; %d jobs took %d signals, and waited %d times", kills, len(ids), signals, waits)
-	if kills < 4 || waits < 2*len(ids) {
+	if kills < 4 || waits < len(ids) { // on a slow machine many signals are there before anybody waits
 		t.Error("too little happened to prove anything")
 	}
 	w.apart()
