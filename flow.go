@@ -19,7 +19,8 @@ import (
 //	Sum.Add(f, "sum", SumArgs{}, stint.Needs(pages...))
 //	id, err := f.Enqueue(ctx, client)
 //
-// A job can only need what was added before it, so a flow has no cycles. A job whose needs cannot be met
+// A job can only need what was added before it. What would wait for itself all the same, since it is in a flow that another one needs, is an
+// error of [Flow.Enqueue]. A job whose needs cannot be met
 // does not run: it is cancelled, or skipped if it needed a failure that did not happen. This is decided
 // once, when all that it needs has ended, so the order does not matter. Jobs that need it are then decided
 // in the same way.
@@ -286,6 +287,9 @@ func (f *Flow) EnqueueReceipt(ctx context.Context, c *Client) (Receipt, error) {
 	case len(f.jobs) == 0:
 		return Receipt{ID: f.into}, nil
 	}
+	if f.circular() {
+		return Receipt{}, valid.Invalid("needs", "jobs wait for each other in a circle: one needs a flow that has a job which waits for it")
+	}
 	receipts, err := c.EnqueueReceipts(ctx, f.jobs)
 	if err != nil {
 		return Receipt{}, err
@@ -298,6 +302,41 @@ func (f *Flow) EnqueueReceipt(ctx context.Context, c *Client) (Receipt, error) {
 		return Receipt{ID: f.into}, nil
 	}
 	return receipts[0], nil
+}
+
+// circular reports whether jobs wait for each other in a circle. A flow waits for its jobs.
+func (b *flowBatch) circular() bool {
+	waiters, waits := make([][]int, len(b.jobs)), make([]int, len(b.jobs)) // who waits for each, and for how many it waits
+	inner := false
+	for i := range b.jobs {
+		m := b.jobs[i].Member
+		for _, n := range m.Needs {
+			if n.Job == 0 {
+				waiters[n.Place], waits[i] = append(waiters[n.Place], i), waits[i]+1
+			}
+		}
+		if m.Place >= 0 {
+			waiters[i], waits[m.Place] = append(waiters[i], m.Place), waits[m.Place]+1
+		}
+		inner = inner || m.Root && i > 0
+	}
+	if !inner {
+		return false
+	}
+	var over []int
+	for i, n := range waits {
+		if n == 0 {
+			over = append(over, i)
+		}
+	}
+	for next := 0; next < len(over); next++ {
+		for _, i := range waiters[over[next]] {
+			if waits[i]--; waits[i] == 0 {
+				over = append(over, i)
+			}
+		}
+	}
+	return len(over) < len(b.jobs)
 }
 
 // NeededJob is a job that another one needs, as it is now.

@@ -35,6 +35,13 @@ func TestMistakesInFlows(t *testing.T) {
 			kind.Add(f.Flow("in", "g").Flow("deep", "h"), "a", 1, stint.Needs(f.Node()))
 			return f
 		},
+		"in a circle": func() *stint.Flow {
+			f := stint.NewFlow("f")
+			a, b := f.Flow("a", "g"), f.Flow("b", "g")
+			kind.Add(b, "x", 1, stint.Needs(a.Node()))
+			kind.Add(a, "y", 1, stint.Needs(b.Node()))
+			return f
+		},
 		"is not run, and has none": func() *stint.Flow { return stint.NewFlow("f", stint.Delay(time.Hour)) },
 		"only the flow as a whole has keys": func() *stint.Flow {
 			f := stint.NewFlow("f")

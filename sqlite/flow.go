@@ -322,6 +322,9 @@ func (s *stored) checkMembers() error {
 			}
 			s.receipts[i] = stint.Receipt{ID: stint.ID(id), Duplicate: id != 0}
 		}
+		if m.Into != 0 && s.exists(i) && s.receipts[i].ID == 0 {
+			s.receipts[i].ID = stint.ID(s.flowOf(m)) // of what has no name, and is in a flow that is there, that flow
+		}
 		for _, need := range m.Needs {
 			if need.Job == 0 || s.exists(i) {
 				continue
@@ -365,12 +368,12 @@ func (s *stored) sharedCorrelation() (id string, err error) {
 	return s.shared, err
 }
 
-// needed is what a job needs. Of what has no name, and is in a flow that exists, that flow.
+// needed is what a job needs.
 func (s *stored) needed(n stint.Need) int64 {
 	if n.Job != 0 {
 		return int64(n.Job)
 	}
-	return int64(cmp.Or(s.receipts[n.Place].ID, stint.ID(s.flowOf(s.jobs[n.Place].Member))))
+	return int64(s.receipts[n.Place].ID)
 }
 
 // keepMember stores what is special of a job of a flow, and notes what its row of waiting says.

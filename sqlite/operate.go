@@ -96,12 +96,12 @@ func (c *conn) runNow(id stint.ID, now int64) error {
 // recover does an ended job again, as a new one, unless another has its unique key, or an open flow does it again
 // already.
 func (c *conn) recover(id stint.ID, now, due int64, all bool) (stint.RerunResult, error) {
-	if before, err := oneRow(c, firstNumber[stint.ID], redoneSQL, int64(id)); err != nil || before != 0 {
-		return stint.RerunResult{Answer: stint.RerunRecoveredBefore, ID: before}, err
-	}
 	r, err := c.toRedo(int64(id), all)
 	if err != nil {
 		return stint.RerunResult{}, err
+	}
+	if before, err := oneRow(c, firstNumber[stint.ID], redoneSQL, int64(id), r.target, nilInt(r.into)); err != nil || before != 0 {
+		return stint.RerunResult{Answer: stint.RerunRecoveredBefore, ID: before}, err
 	}
 	r.now, r.due = now, due
 	job, err := oneRow(c, func(q *stmt) stint.NewJob {

@@ -16,18 +16,22 @@ const (
 
 	// redoneSQL is what does a job again in an open flow, or is one.
 	redoneSQL = `
-	select max(e.pos) from stint_entries e indexed by stint_entries_recovered join stint_waiting w on w.job in (e.pos, e.flow)
-	where e.recovered = ? and exists (select 1 from stint_flows f where f.flow = w.job)`
+	select e.pos from stint_entries e indexed by stint_entries_recovered
+	where e.recovered in (?1, ?2)
+	  and (e.recovered = ?2 and e.flow = ?3
+	       or exists (select 1 from stint_waiting w where w.job in (e.pos, e.flow) and exists (select 1 from stint_flows f where f.flow = w.job)))
+	order by e.recovered = ?1 desc, e.pos desc limit 1`
 
 	// withinSQL are the jobs of a flow, and of the flows within it, without those that others have taken the place of.
 	withinSQL = `
 	with recursive inside(pos, flow) as (
-	  select pos, flow from stint_entries where flow = ?1
-	  union all
+	  select m.pos, m.flow from stint_entries m where m.flow = ?1 and ` + notReplaced + `
+	  union
 	  select m.pos, m.flow from inside i cross join stint_flows f on f.flow = i.pos cross join stint_entries m on m.flow = f.flow
+	  where ` + notReplaced + `
 	)
-	select i.pos, i.flow, %s from inside i
-	where not exists (select 1 from stint_entries r indexed by stint_entries_recovered where r.recovered = i.pos and r.flow = i.flow)`
+	select i.pos, i.flow, %s from inside i`
+	notReplaced = `not exists (select 1 from stint_entries r indexed by stint_entries_recovered where r.recovered = m.pos and r.flow = m.flow)`
 
 	dependOnSQL = `select child from stint_needs indexed by stint_needs_parent where parent = ?`
 
@@ -120,7 +124,9 @@ func (c *conn) toRedo(job int64, all bool) (*redoing, error) {
 		id := queue[0]
 		queue = queue[1:]
 		if flow := members[id].flow; flow != r.target {
-			add(flow, again[id])
+			if _, inside := members[flow]; inside {
+				add(flow, again[id])
+			}
 		}
 		children, err := allRows(c, firstNumber[int64], dependOnSQL, id)
 		if err != nil {

@@ -205,6 +205,62 @@ var flowAgainTests = []test{
 		g.plays()
 		t.states(append(before, g.id), stint.Completed)
 	}},
+	{"What is added within a new flow may need what is there and has ended", func(t *T) {
+		g := t.flow("a z<a")
+		e := g.w.One()
+		for range 2 {
+			f := stint.FlowFrom((&stint.Run{Job: &e.Job}).Context(t.ctx))
+			setup := g.kind.Add(f, "setup", struct{}{})
+			in := f.Flow("", "inner")
+			p := g.kind.Add(in, "", struct{}{}, stint.Needs(setup))
+			must(f.Enqueue(t.ctx, stint.NewClient(t.Store)))(t)
+			for range 2 { // the setup, and what needs it
+				g.promotes()
+				g.w.Complete(g.w.ClaimAll()...)
+			}
+			g.promotes()
+			t.states([]stint.ID{setup.ID(), p.ID(), in.Node().ID()}, stint.Completed)
+		}
+		g.w.Complete(e)
+		g.plays()
+		t.state(g.id, stint.Completed)
+	}},
+	{"A flow within a flow that was retried there is not retried beside its retry", func(t *T) {
+		g := &graph{t: t, w: t.join("k"), kind: stint.NewKind[struct{}]("k"), ids: map[string]stint.ID{}, outcomes: map[string]stint.Outcome{}}
+		f := stint.NewFlow("graph")
+		in := f.Flow("in", "inner")
+		a, y := g.kind.Add(in, "a", struct{}{}), g.kind.Add(f, "y", struct{}{})
+		g.id = must(f.Enqueue(t.ctx, stint.NewClient(t.Store)))(t)
+		g.ids["a"], g.ids["y"] = a.ID(), y.ID()
+		g.w.Finish(failedForGood, g.claims("a"))
+		g.promotes()
+		a2 := t.recovers(a.ID(), stint.RerunOptions{})
+		g.promotes()
+		g.ids["a"] = a2
+		g.w.Complete(g.claims("a"))
+		g.promotes()
+		t.retries(stint.RerunOptions{}, map[stint.ID]stint.RerunResult{a.ID(): {Answer: stint.RerunRecoveredBefore, ID: t.info(a2).Flow}})
+		g.w.Finish(failedForGood, g.claims("y"))
+		g.promotes()
+		t.state(g.id, stint.Failed)
+		again := t.recovers(g.id, stint.RerunOptions{})
+		done := must(as[store.Operator](t).Find(t.ctx, store.Filter{Flow: again}))(t)
+		expect(t, len(done) == 1 && t.info(done[0]).Origin.Recovered == y.ID(), "done again is %d", done)
+		t.retries(stint.RerunOptions{}, map[stint.ID]stint.RerunResult{a2: {Answer: stint.RerunRecoveredBefore, ID: again}})
+		g.plays()
+		t.state(again, stint.Completed)
+	}},
+	{"A flow that is being cancelled holds its unique key", func(t *T) {
+		g := t.flow("a", stint.UniqueUntilEnded())
+		e := g.w.One()
+		t.cancels(map[stint.ID]stint.CancelStatus{g.id: stint.CancelRequested}, "")
+		other := t.flow("b", stint.UniqueUntilEnded())
+		expect(t, other.duplicate && other.id == g.id, "another flow is %d, beside %d", other.id, g.id)
+		g.w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, e)
+		g.promotes()
+		other = t.flow("b", stint.UniqueUntilEnded())
+		expect(t, !other.duplicate, "the key of a flow that was cancelled is held")
+	}},
 	{"A flow that is cancelled is blocked until its jobs have ended", func(t *T) {
 		g := t.flow("a b<a")
 		e := g.w.One()

@@ -23,11 +23,14 @@ func (d *database) keptByFlow(id stint.ID) bool {
 	return d.isIn(d.jobs[id]) || retried && !d.is("does not keep a flow that is retried")
 }
 
-// redone is what does a job again in an open flow, or is one; 0 for none.
-func (d *database) redone(id stint.ID) (last stint.ID) {
-	for _, r := range d.rows {
-		if r.job != nil && r.from == id && (r.isFlow && !d.ended(r.id) || d.inOpenFlow(r.id)) && !d.is("does a flow twice at once") {
-			last = r.id
+// redone is what does a job again in an open flow, or is one, or has taken the place of the flow of it that ended; 0 for none.
+func (d *database) redone(id, target, into stint.ID) (last stint.ID) {
+	for _, from := range []stint.ID{target, id} {
+		for _, r := range d.rows {
+			open := r.job != nil && (r.isFlow && !d.ended(r.id) || d.inOpenFlow(r.id) || from == target && into != 0 && r.flow == into)
+			if open && r.from == from && !d.is("does a flow twice at once") {
+				last = r.id
+			}
 		}
 	}
 	return last

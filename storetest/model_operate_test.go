@@ -61,10 +61,10 @@ func (d *database) retry(id stint.ID, now, due time.Time, opts stint.RerunOption
 	if d.is("recovers what it has not") {
 		return stint.RerunResult{Answer: stint.RerunRecovered, ID: 1 << 50}
 	}
-	if before := d.redone(id); before != 0 {
+	target, into := d.outermost(id)
+	if before := d.redone(id, target, into); before != 0 {
 		return stint.RerunResult{Answer: stint.RerunRecoveredBefore, ID: before}
 	}
-	target, into := d.outermost(id)
 	if job = d.jobs[target]; job.job.Unique != "" && !d.is("recovers beside the unique") {
 		if holder, _ := d.uniqueHolder(nil, *job.job); holder != 0 && holder != target {
 			return stint.RerunResult{Answer: stint.RerunNotUnique, ID: holder}

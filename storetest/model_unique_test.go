@@ -39,7 +39,7 @@ func (d *database) stateIn(in *modelTx, id stint.ID) stint.State {
 		}
 	}
 	state := d.show(job, rows).State
-	if _, marked := d.cancelled[id]; marked && state != stint.Running && !state.Final() {
+	if _, marked := d.cancelled[id]; marked && state != stint.Running && !state.Final() && (!job.isFlow || d.is("frees the unique key of a flow when that is cancelled")) {
 		return stint.Cancelled
 	}
 	return state

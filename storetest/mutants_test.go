@@ -373,6 +373,7 @@ var mutants = []struct{ fault, group string }{
 	{"forgets the names of what completed before", "Flows"},
 	{"begins at once what is retried in a flow", "Flows"},
 	{"adds again what is within a flow", "Flows"},
+	{"frees the unique key of a flow when that is cancelled", "Flows"},
 	{"lets a job need the flow that it is in", "Flows"},
 	{"gives each job of a flow a correlation id of its own", "Flows"},
 	{"leaves the name to the old job", "Flows"},

@@ -1147,7 +1147,7 @@ create function stint.unique_holder(p_job bigint, out state text, out ended bool
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
   select case when x.outcome is not null then case when x.outcome = 1 then 'completed' when x.outcome in (6, 8) then 'cancelled' else 'failed' end
-              when w.job is not null then case when k.job is null then w.why else 'cancelled' end
+              when w.job is not null then case when k.job is null or exists (select from stint.flows f where f.flow = w.job) then w.why else 'cancelled' end
               when (v.xid, v.pos) <= (f.xid, f.pos)
                and not exists (select from unnest(f.pending_xid, f.pending_pos) p(xid, pos) where p.xid = v.xid and p.pos < v.pos) then 'running'
               when k.job is null then 'available' else 'cancelled' end,
@@ -1471,7 +1471,8 @@ begin
   if marked then
     perform stint.cancel_flows(p_limit);
     perform stint.cancel_waiting(array(
-      select w.job from stint.waiting w join stint.cancellations c using (job) order by w.job limit p_limit));
+      select w.job from stint.waiting w join stint.cancellations c using (job)
+      where not exists (select from stint.flows f where f.flow = w.job) order by w.job limit p_limit for update of w skip locked));
     delete from stint.cancellations c
       where exists (select from stint.executions x where x.pos = c.job and x.job is null and x.final)
          or exists (select from stint.executions x where x.job = c.job and x.final)

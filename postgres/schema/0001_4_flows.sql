@@ -9,11 +9,11 @@ declare
   f      record;
   marked bigint;
 begin
-  for f in select w.job, c.why from stint.cancellations c join stint.waiting w on w.job = c.job
+  for f in select w.job, w.watch, c.why from stint.cancellations c join stint.waiting w on w.job = c.job
            where w.verdict < 3 and exists (select from stint.flows g where g.flow = w.job) order by w.job for no key update of w skip locked loop
     insert into stint.cancellations (job, why)
       select e.pos, format('its flow %s was cancelled', f.job) || coalesce(': ' || nullif(f.why, ''), '') from stint.entries e
-      where e.flow = f.job and stint.ended(e.pos) is null and not exists (select from stint.cancellations c where c.job = e.pos)
+      where e.flow = f.job and e.pos <= coalesce(f.watch, e.pos) and stint.ended(e.pos) is null and not exists (select from stint.cancellations c where c.job = e.pos)
       order by e.flow desc, e.pos desc limit p_limit
       on conflict do nothing;
     get diagnostics marked = row_count;
@@ -72,12 +72,13 @@ create function stint.jobs_within(p_flow bigint) returns bigint[] language sql s
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
   with recursive inside as (
-    select m.pos, m.flow from stint.entries m where m.flow = p_flow
-    union all
+    select m.pos, m.flow from stint.entries m
+      where m.flow = p_flow and not exists (select from stint.entries r where r.recovered = m.pos and r.flow = m.flow)
+    union
     select m.pos, m.flow from inside i join stint.flows f on f.flow = i.pos join stint.entries m on m.flow = f.flow
+      where not exists (select from stint.entries r where r.recovered = m.pos and r.flow = m.flow)
   )
   select coalesce(array_agg(i.pos order by i.pos), '{}') from inside i
-  where not exists (select from stint.entries r where r.recovered = i.pos and r.flow = i.flow)
 $$;
 
 -- Have a job that was recovered take the place of the old one in their flow: it has its name, and who
@@ -117,6 +118,12 @@ declare
   k      record;
   u      record;
 begin
+  -- What is in a flow, and what is needed, stands before.
+  if exists (select from jsonb_array_elements(p_jobs) with ordinality as e(j, i)
+             where (e.j ->> 'within')::bigint not between 0 and i - 2
+                or exists (select from jsonb_array_elements(e.j -> 'needs') as x(need) where (x.need ->> 0)::bigint not between 0 and i - 2)) then
+    raise exception 'stint: a job of a flow stands before the flow, or before what it needs' using errcode = '22023';
+  end if;
   if first ->> 'key' is not null then
     select * into k from stint.take_keys(array[first ->> 'key'], array[stint.fingerprint(first ->> 'kind', first -> 'args')], array[drawn[1]]);
     if k.job <> drawn[1] then
@@ -163,7 +170,7 @@ begin
     select array_agg(p.id order by d.i) as ids, array_agg(case when p.id is null then d.body::jsonb end order by d.i) as bodies
     from unnest(p_known, p_bodies) with ordinality as d(id, body, i) left join stint.policies p on p.id = d.id
   ), job as materialized (
-    select drawn[e.i] as id, coalesce(drawn[r.within + 1], r.flow) as member_of, r.*, d.ids[r.policy] as known, d.bodies[r.policy] as retry,
+    select drawn[e.i] as id, coalesce(drawn[r.within + 1], into_flow) as member_of, r.*, d.ids[r.policy] as known, d.bodies[r.policy] as retry,
            case when r.at > clock then r.at when r.delay > 0 then clock + r.delay * interval '1 microsecond' end as due
     from dict d cross join jsonb_array_elements(p_jobs) with ordinality as e(j, i)
     cross join lateral jsonb_to_record(e.j) as r(within integer, flow bigint, name text, root boolean, lane bigint, queue text, priority smallint, kind text, args jsonb,
@@ -171,7 +178,7 @@ begin
       delay bigint, tags text[], start_by timestamptz, start_within bigint, "unique" text, needs jsonb)
     where not there[e.i] order by e.i
   ), edge as materialized (
-    select j.id as child, coalesce(drawn[(x.need ->> 0)::integer + 1], (x.need ->> 1)::bigint) as parent, x.need ->> 1 is not null as other, (x.need ->> 2)::smallint as wants
+    select j.id as child, coalesce(drawn[(x.need ->> 0)::integer + 1], (x.need ->> 1)::bigint) as parent, x.need ->> 1 is not null or there[(x.need ->> 0)::integer + 1] as other, (x.need ->> 2)::smallint as wants
     from job j cross join lateral jsonb_array_elements(j.needs) as x(need)
   ), newest as materialized (
     select e.child as job, max(e.parent) as watch from edge e group by e.child
@@ -213,7 +220,7 @@ begin
     raise exception 'stint: no job of a flow has the id %, which is needed', u.p using errcode = 'ST009';
   end if;
   with recursive around(flow) as (
-    select into_flow union all select e.flow from around a join stint.entries e on e.pos = a.flow
+    select into_flow union select e.flow from around a join stint.entries e on e.pos = a.flow
   )
   select a.flow into u from around a where a.flow = any (k.others) limit 1;
   if found then

@@ -36,8 +36,10 @@ begin
     select e.flow into parent from stint.entries e where e.pos = target;
   end loop;
   select e.pos into id from stint.entries e
-    where e.recovered = p_job and exists (select from stint.waiting w where w.job in (e.pos, e.flow) and exists (select from stint.flows f where f.flow = w.job))
-    order by e.pos desc limit 1;
+    where e.recovered in (p_job, target)
+      and (e.recovered = target and e.flow = into_flow
+           or exists (select from stint.waiting w where w.job in (e.pos, e.flow) and exists (select from stint.flows f where f.flow = w.job)))
+    order by e.recovered = p_job desc, e.pos desc limit 1;
   before := found;
   if before then
     return;
