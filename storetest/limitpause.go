@@ -30,7 +30,7 @@ var limitPauseTests = []test{
 		h = t.takes(b, "x", 0, 5, 2)
 		expect(t, h.Until.IsZero(), "resumed it shows as %+v", h)
 		t.soonEnough(func() string {
-			t.must(l.PauseLimit(t.ctx, "x", store.Pause{For: 50 * time.Millisecond}))
+			t.must(l.PauseLimit(t.ctx, "x", store.Pause{For: 250 * time.Millisecond}))
 			if h := t.takes(b, "x", 2, 2, 2); h.Until.IsZero() {
 				return "it was not paused"
 			}
