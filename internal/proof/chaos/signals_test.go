@@ -51,7 +51,8 @@ func TestNoSignalIsLost(t *testing.T) {
 					err = signal(t.Context(), store, pool, id, key, own)
 				}
 				sent.Add(1)
-				time.Sleep(time.Duration(own.IntN(40)) * time.Millisecond)
+				// So slowly that jobs wait for most of them, also where engines are slow.
+				time.Sleep(pace.Of(time.Duration(own.IntN(100)) * time.Millisecond))
 			}
 		})
 	}
@@ -80,7 +81,7 @@ func TestNoSignalIsLost(t *testing.T) {
 	}
 	waits := w.number(`select count(*) from stint.attempts where outcome = 'snoozed'`)
 	t.Logf("%d kills; %d jobs took %d signals, and waited %d times", kills, len(ids), signals, waits)
-	if kills < 4 || waits < len(ids) { // on a slow machine many signals are there before anybody waits
+	if kills < 4 || waits < 2*len(ids) {
 		t.Error("too little happened to prove anything")
 	}
 	w.apart()
