@@ -188,6 +188,7 @@ var flowAgainTests = []test{
 		g := t.flow("a z<a")
 		e := g.w.One()
 		var before []stint.ID
+		var late []*stint.Node // which have no names, so they are added twice
 		for range 2 {
 			f := stint.FlowFrom((&stint.Run{Job: &e.Job}).Context(t.ctx))
 			in := f.Flow("in", "inner")
@@ -195,15 +196,17 @@ var flowAgainTests = []test{
 			deep := in.Flow("deep", "inner")
 			x := g.kind.Add(deep, "x", struct{}{})
 			y := g.kind.Add(f, "y", struct{}{}, stint.Needs(in.Node()), stint.Needs(parts...))
+			v := g.kind.Add(in.Flow("", "inner"), "", struct{}{}) // at the second time it is what is around it
+			late = append(late, g.kind.Add(f, "", struct{}{}, stint.Needs(v)))
 			must(f.Enqueue(t.ctx, stint.NewClient(t.Store)))(t)
 			ids := []stint.ID{in.Node().ID(), deep.Node().ID(), x.ID(), y.ID()}
 			expect(t, before == nil || slices.Equal(ids, before), "at first these were added: %d, and then %d", before, ids)
 			before = ids
 		}
-		equal(t, len(t.ledger().Jobs), 3+7, "there are %d jobs, want %d")
+		equal(t, len(t.ledger().Jobs), 3+10+1, "there are %d jobs, want %d")
 		g.w.Complete(e)
 		g.plays()
-		t.states(append(before, g.id), stint.Completed)
+		t.states(append(before, g.id, late[0].ID(), late[1].ID()), stint.Completed)
 	}},
 	{"What is added within a new flow may need what is there and has ended", func(t *T) {
 		g := t.flow("a z<a")
