@@ -88,7 +88,7 @@ func (b *wakeup) waitEither(ctx context.Context, d time.Duration, other *wakeup)
 // pause is what a loop does until its next round.
 type pause struct {
 	next    time.Duration // how long it waits for a notification; 0 for not at all
-	spacing time.Duration // how long it waits after one: every enqueue sends a notification
+	spacing time.Duration // how long after this one, at least, if there is a notification: every enqueue sends one
 }
 
 // repeat calls round until ctx ends, each time with the limit of a call to the store. It reports
@@ -104,9 +104,9 @@ func (s *session) repeat(ctx context.Context, t topic, doing string, round func(
 			continue
 		}
 		wait.reset()
-		due := time.Now().Add(p.next)
+		ended := time.Now()
 		if p.next > 0 && s.wakeups[t].wait(ctx, p.next) {
-			sleep(ctx, min(p.spacing, time.Until(due)))
+			sleep(ctx, time.Until(ended.Add(min(p.spacing, p.next))))
 		}
 	}
 }

@@ -218,12 +218,14 @@ create table stint.waiting (
   kind     text        not null, -- as in entries
   limits   text,                 -- as in entries
   awaits   jsonb,                -- of a blocked one, the signals that end its wait before it is due: by the steps that take them
-  watch    bigint,               -- of one that waits for jobs, the newest of these that has perhaps not ended; null for none
-  verdict  smallint    check (verdict between 0 and 3), -- of one that waits for jobs, what those that ended have decided: see stint.verdict
+  watch    bigint,               -- of one that waits for jobs, one that has perhaps not ended; null for none
+  seen     bigint,               -- what is older than this has ended, and was looked at
+  verdict  smallint    check (verdict between 0 and 3), -- what those have decided: see stint.verdict; 3 for a flow all of whose jobs are being cancelled
   cause    bigint,               -- the job that decided it
   check ((due is null) = (undecided is not null or verdict is not null)),
   check (undecided is null or why = 'retrying'),
-  check ((why = 'blocked') = (awaits is not null or verdict is not null))
+  check ((why = 'blocked') = (awaits is not null or verdict is not null)),
+  check ((seen is null) = (verdict is null))
 );
 -- Promotion reads what is due, in the order of its due times.
 create index waiting_due on stint.waiting (due, job);

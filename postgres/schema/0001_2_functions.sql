@@ -9,8 +9,7 @@
 -- The lane of a queue, priority and part, and of limits if there are any. The program
 -- computes the same.
 create function stint.lane(queue text, priority integer, part text, kind text default '', limits text default null)
-returns bigint language sql immutable parallel safe
-set search_path = pg_catalog, pg_temp
+returns bigint language sql stable parallel safe
 as $$
   -- decode and no backslash: a session may read backslashes in its own way
   select ('x' || encode(substr(sha256(
@@ -1460,6 +1459,9 @@ declare
   marked boolean := exists (select from stint.cancellations);
   begun  bigint := 0; -- jobs that waited for others
 begin
+  -- What a crash takes back is done again, as the notes and the due times are there again; and who claims what is
+  -- moved here has it on the disk first.
+  perform set_config('synchronous_commit', 'off', true);
   -- First, so that it looks at no note of its own: others may not see yet what that is about.
   noted := p_note;
   if exists (select from stint.notes t where t.n > p_note) then
@@ -1493,7 +1495,7 @@ begin
   )
   select count(*) + begun, max(a.due) into moved, until from added a;
   if moved > 0 then
-    perform pg_notify('stint', '');
+    perform pg_notify('stint', 'work ' || pg_current_xact_id());
   end if;
   select greatest(0, extract(epoch from w.due - clock_timestamp()) * 1000000)::bigint into next_in
     from stint.waiting w where w.due >= coalesce(until, p_from) order by w.due, w.job limit 1;

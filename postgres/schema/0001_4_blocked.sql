@@ -35,95 +35,144 @@ as $$ select o.outcome from stint.end_of(p_job) as o $$;
 -- Of several the highest counts, so the order in which parents end does not.
 create function stint.verdict(wants smallint, outcome smallint) returns smallint language sql immutable parallel safe
 as $$
-  select case when outcome = 8 then case when wants is null then 0 else 1 end
+  select case when outcome is null then null
+              when outcome = 8 then case when wants is null then 0 else 1 end
               when wants = 3 then 0
               when wants = 2 then case when outcome = 1 then 1 else 0 end
               when outcome = 1 then 0 else 2 end::smallint
 $$;
 
--- Look at jobs that wait for others, and whose rows are locked: which of those that each needs
--- has not ended? It watches the newest of these. When there is none it begins, is skipped or
--- cancelled, and a flow ends. The answer is how many began, and the flows that could end but for somebody who
--- may be adding to them. So many parents are looked at in one call that it takes some milliseconds; the watch moves
--- on, and a note has it looked at again.
+-- The first from p_from on, of the next p_look that a job needs, that has not ended (its verdict is null) or that ended
+-- with a higher verdict than p_verdict. The fence within has each of them looked at once.
+create function stint.next_need(p_child bigint, p_from bigint, p_verdict smallint, p_look integer) returns table (job bigint, verdict smallint) language sql stable rows 1
+as $$
+  select l.parent, stint.verdict(l.wants, l.outcome)
+  from (select n.parent, n.wants, o.outcome
+        from (select n.parent, n.wants from stint.needs n where n.child = p_child and n.parent >= p_from order by n.child, n.parent limit p_look) n
+        cross join lateral stint.end_of(n.parent) as o offset 0) l
+  where l.outcome is null or stint.verdict(l.wants, l.outcome) > p_verdict limit 1
+$$;
+
+-- The same of the jobs of a flow. Of one that another does again in the flow, that one counts.
+create function stint.next_member(p_flow bigint, p_from bigint, p_verdict smallint, p_look integer) returns table (job bigint, verdict smallint) language sql stable rows 1
+as $$
+  select l.pos, stint.verdict(null, l.outcome)
+  from (select m.pos, o.outcome
+        from (select e.pos from stint.entries e where e.flow = p_flow and e.pos >= p_from order by e.flow, e.pos limit p_look) m
+        cross join lateral stint.end_of(m.pos) as o offset 0) l
+  where l.outcome is null
+     or stint.verdict(null, l.outcome) > p_verdict and not exists (select from stint.entries r where r.recovered = l.pos and r.flow = p_flow) limit 1
+$$;
+
+-- Whom to watch of those that a job needs, of which p_oldest is the first that has not ended: one that has not, from three quarters
+-- of the way to the newest on, if it is soon found. When they end in about this order, a watch moves a few times for thousands
+-- of them, and little is left to look at when the last one ends.
+create function stint.open_need(p_child bigint, p_oldest bigint) returns table (job bigint) language sql stable rows 1
+as $$
+  select l.parent
+  from (select max(n.parent) as newest from stint.needs n where n.child = p_child) a
+  cross join lateral (
+    select n.parent from stint.needs n
+    where n.child = p_child and n.parent >= a.newest - (a.newest - p_oldest) / 4 order by n.child, n.parent limit 20) l
+  cross join lateral stint.end_of(l.parent) as o
+  where o.outcome is null limit 1
+$$;
+
+-- The same of the jobs of a flow.
+create function stint.open_member(p_flow bigint, p_oldest bigint) returns table (job bigint) language sql stable rows 1
+as $$
+  select l.pos
+  from (select max(e.pos) as newest from stint.entries e where e.flow = p_flow) a
+  cross join lateral (
+    select e.pos from stint.entries e
+    where e.flow = p_flow and e.pos >= a.newest - (a.newest - p_oldest) / 4 order by e.flow, e.pos limit 20) l
+  cross join lateral stint.end_of(l.pos) as o
+  where o.outcome is null limit 1
+$$;
+
+-- Look at jobs that wait for others, and at flows, whose rows are locked: have those ended that each waits for? Each watches
+-- one that has not. When there is none a job begins, is skipped or cancelled, and a flow ends. The answer is how many
+-- began, and the flows that could end but for somebody who may be adding to them. So many are looked at in one call
+-- that it takes some milliseconds; a note has the rest looked at.
 create function stint.decide(p_jobs bigint[], p_clock timestamptz, out begun bigint, out unsure bigint[]) language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 declare
   look   constant integer := 10000;
+  flows  bigint[] := array(select f.flow from stint.flows f where f.flow = any (p_jobs));
   closed bigint[]; -- flows to which nobody can add meanwhile
-  noted  bigint[];
+  open   bigint[]; -- that watch one which has ended
+  done   bigint[] := '{}';
+  part   bigint[];
+  noted  bigint[] := '{}';
 begin
-  select coalesce(array_agg(l.job), '{}') into closed
-    from (select w.job from stint.waiting w where w.job = any (p_jobs) and exists (select from stint.flows f where f.flow = w.job)
-          order by w.job for update skip locked) l;
-  with looked as materialized (
-    -- Of each only those are looked at that are not older than the next one.
-    select w.job, false as flow, w.watch, x.next, p.*
-      from stint.waiting w
-      left join lateral (
-        select l.parent as next
-        from (select n.parent from stint.needs n where n.child = w.job and n.parent <= w.watch order by n.child desc, n.parent desc limit look) l
-        cross join lateral stint.end_of(l.parent) as o where o.outcome is null limit 1) x on true
-      cross join lateral (
-        select min(l.parent) as lowest, count(*) as n, max(array[stint.verdict(l.wants, o.outcome), l.parent]) as worst
-        from (select n.parent, n.wants from stint.needs n
-              where n.child = w.job and n.parent <= w.watch and n.parent > coalesce(x.next, 0) order by n.child desc, n.parent desc limit look) l
-        cross join lateral stint.end_of(l.parent) as o) p
-      where w.job = any (p_jobs) and not exists (select from stint.flows f where f.flow = w.job)
-    union all
-    select w.job, true, w.watch, x.next, p.*
-      from stint.waiting w
-      left join lateral (
-        select l.pos as next
-        from (select e.pos from stint.entries e where e.flow = w.job and e.pos <= w.watch order by e.flow desc, e.pos desc limit look) l
-        cross join lateral stint.end_of(l.pos) as o where o.outcome is null limit 1) x on true
-      cross join lateral (
-        select min(l.pos), count(*), max(array[stint.verdict(null, o.outcome), l.pos]) filter (where stint.verdict(null, o.outcome) > 0
-                 and not exists (select from stint.entries r where r.recovered = l.pos and r.flow = w.job))
-        from (select e.pos from stint.entries e
-              where e.flow = w.job and e.pos <= w.watch and e.pos > coalesce(x.next, 0) order by e.flow desc, e.pos desc limit look) l
-        cross join lateral stint.end_of(l.pos) as o) p
-      where w.job = any (p_jobs) and exists (select from stint.flows f where f.flow = w.job)
-  ), judged as materialized (
-    select l.job, l.flow, l.watch,
-           case when l.next is not null then l.next when l.n = look then l.lowest - 1 end as next,
-           greatest(w.verdict, coalesce(l.worst[1], 0)) as verdict,
-           case when l.worst[1] > w.verdict then l.worst[2] else w.cause end as cause
-    from looked l join stint.waiting w on w.job = l.job
+  begun := 0;
+  if cardinality(flows) > 0 then
+    closed := array(select w.job from stint.waiting w where w.job = any (flows) order by w.job for update skip locked);
+  end if;
+  open := array(
+    select w.job from stint.waiting w left join lateral stint.end_of(w.watch) as o on true
+    where w.job = any (p_jobs) and (w.watch is null or o.outcome is not null));
+  -- Of each as often as its verdict rises, which is twice at most.
+  while cardinality(open) > 0 loop
+    with found as materialized (
+      select w.job, x.job as next, x.verdict, o.job as watch,
+             case when x.job is null then (select n.parent from stint.needs n where n.child = w.job and n.parent >= w.seen order by n.child, n.parent offset look limit 1) end as later
+      from stint.waiting w left join lateral stint.next_need(w.job, w.seen, w.verdict, look) as x on true
+      left join lateral stint.open_need(w.job, x.job) as o on x.verdict is null
+      where w.job = any (open) and w.job <> all (flows)
+      union all
+      select w.job, x.job, x.verdict, o.job,
+             case when x.job is null then (select e.pos from stint.entries e where e.flow = w.job and e.pos >= w.seen order by e.flow, e.pos offset look limit 1) end
+      from stint.waiting w left join lateral stint.next_member(w.job, w.seen, w.verdict, look) as x on true
+      left join lateral stint.open_member(w.job, x.job) as o on x.verdict is null
+      where w.job = any (open) and w.job = any (flows)
+    ), moved as (
+      update stint.waiting w
+        set seen = case when f.verdict is null then coalesce(f.next, f.later) else f.next + 1 end,
+            watch = case when f.next is not null and f.verdict is null then coalesce(f.watch, f.next) else w.watch end,
+            verdict = coalesce(f.verdict, w.verdict),
+            cause = case when f.verdict is null then w.cause else f.next end
+        from found f where w.job = f.job and coalesce(f.next, f.later) is not null
+        returning w.job, f.verdict is not null as again
+    )
+    select array(select m.job from moved m where m.again), noted || array(select m.job from moved m where not m.again),
+           array(select f.job from found f where f.next is null and f.later is null)
+      into open, noted, part;
+    done := done || part;
+  end loop;
+  if cardinality(flows) > 0 then
     -- A flow does not end while somebody adds to it, or before what was added was looked at.
-    where not (l.flow and l.next is null and l.n < look
-               and (l.job <> all (closed) or exists (select from stint.notes t where t.flow = l.job)))
-  ), moved as (
-    update stint.waiting w set watch = j.next, verdict = j.verdict, cause = j.cause
-      from judged j where w.job = j.job and j.next is not null returning w.job, j.watch is distinct from j.next as anew
-  ), later as ( -- its time has not come
-    update stint.waiting w set why = 'scheduled', due = e.due, watch = null, verdict = null, cause = null
-      from judged j join stint.entries e on e.pos = j.job
-      where w.job = j.job and j.next is null and not j.flow and j.verdict = 0 and e.due > p_clock returning w.job
-  ), over as (
-    delete from stint.waiting w using judged j join stint.entries e on e.pos = j.job
-      where w.job = j.job and j.next is null and (j.flow or j.verdict > 0 or e.due is null or e.due <= p_clock)
-      returning w.*, j.flow as is_flow, j.verdict as decided, j.cause as why_so
-  ), begun as (
-    insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty, limits)
-      select stint.lane(o.queue, o.priority, case when o.limits is null then 'normal' else stint.part_of(o.job) end, '', o.limits), o.job, o.body, o.attempt, o.priority, o.losses, o.suspect, o.queue, o.kind, o.faulty, o.limits
-      from over o where not o.is_flow and o.decided = 0 order by o.job returning job
-  ), ended as (
-    insert into stint.executions (pos, nonce, engine, started, finished, job, attempt, slot, outcome, final, reason)
-      select o.job, 0, 0, p_clock, p_clock, null, 1, 0, f.outcome, true, stint.reason_of(o.job, f.outcome, o.why_so)
-      from over o cross join lateral (
-        select case when o.is_flow and exists (select from stint.cancellations c where c.job = o.job) then 6
-                    when o.is_flow then case o.decided when 0 then 1 else 2 end
-                    when o.decided = 1 then 8 else 6 end::smallint as outcome) f
-      where o.is_flow or o.decided > 0 returning pos
-  ), unmarked as (
-    delete from stint.cancellations c using ended e where c.job = e.pos
-  )
-  select (select count(*) from begun) + (select count(*) from later),
-         array(select m.job from moved m where m.anew) || array(select e.pos from ended e),
-         array(select l.job from looked l where l.flow and l.next is null and l.n < look and l.job <> all (closed))
-    into begun, noted, unsure;
+    unsure := array(select d from unnest(done) as d where d = any (flows) and d <> all (closed));
+    done := array(select d from unnest(done) as d where d <> all (flows)
+                  or d = any (closed) and not exists (select from stint.notes t where t.flow = d));
+  end if;
+  if cardinality(done) > 0 then
+    with later as ( -- its time has not come
+      update stint.waiting w set why = 'scheduled', due = e.due, watch = null, verdict = null, cause = null, seen = null
+        from stint.entries e
+        where w.job = any (done) and e.pos = w.job and e.due > p_clock and w.verdict = 0 and w.job <> all (flows) returning w.job
+    ), over as (
+      delete from stint.waiting w using stint.entries e
+        where w.job = any (done) and e.pos = w.job and (e.due is null or e.due <= p_clock or w.verdict > 0 or w.job = any (flows))
+        returning w.*, w.job = any (flows) as is_flow
+    ), begun as (
+      insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty, limits)
+        select stint.lane(o.queue, o.priority, case when o.limits is null then 'normal' else stint.part_of(o.job) end, '', o.limits), o.job, o.body, o.attempt, o.priority, o.losses, o.suspect, o.queue, o.kind, o.faulty, o.limits
+        from over o where not o.is_flow and o.verdict = 0 order by o.job returning job
+    ), ended as (
+      insert into stint.executions (pos, nonce, engine, started, finished, job, attempt, slot, outcome, final, reason)
+        select o.job, 0, 0, p_clock, p_clock, null, 1, 0, f.outcome, true, stint.reason_of(o.job, f.outcome, o.cause)
+        from over o cross join lateral (
+          select case when o.is_flow and exists (select from stint.cancellations c where c.job = o.job) then 6
+                      when o.is_flow then case o.verdict when 0 then 1 else 2 end
+                      when o.verdict = 1 then 8 else 6 end::smallint as outcome) f
+        where o.is_flow or o.verdict > 0 returning pos
+    ), unmarked as (
+      delete from stint.cancellations c using ended e where c.job = e.pos
+    )
+    select (select count(*) from begun) + (select count(*) from later), noted || array(select e.pos from ended e) into begun, noted;
+  end if;
   perform stint.note(noted);
 end
 $$;
@@ -147,13 +196,14 @@ set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan s
 as $$
 declare
   notes   bigint[];
-  seen    bigint[]; -- the jobs that were noted
+  changed bigint[]; -- the jobs that were noted
   afters  bigint[]; -- who watches one is looked at above this
   flows   bigint[]; -- to which jobs were added
-  newest  bigint[]; -- of each of these, the last that was added
+  oldest  bigint[]; -- of each of these, the first that was added
   watched bigint[]; -- of who watches one of them, whom
   others  bigint[]; -- and who
-  mine    bigint[];
+  mine    bigint[]; -- what is blocked of these
+  awaiting bigint[]; -- what waits for signals of those
   unsure  bigint[]; -- flows to which somebody may be adding
 begin
   begun := 0;
@@ -165,45 +215,47 @@ begin
     noted := p_note;
     return;
   end if;
-  select array_agg(j.job order by j.job), array_agg(j.after order by j.job) into seen, afters
+  select array_agg(j.job order by j.job), array_agg(j.after order by j.job) into changed, afters
     from (select u.job, min(case when u.i = 1 then t.after else 0 end) as after
           from stint.notes t cross join lateral unnest(t.jobs) with ordinality as u(job, i) where t.n = any (notes) group by u.job) j;
-  select array_agg(a.flow), array_agg(a.newest) into flows, newest
-    from (select t.flow, max(t.jobs[cardinality(t.jobs)]) as newest from stint.notes t
+  select array_agg(a.flow), array_agg(a.oldest) into flows, oldest
+    from (select t.flow, min(t.jobs[1]) as oldest from stint.notes t
           where t.n = any (notes) and t.flow is not null group by t.flow) a;
   delete from stint.notes t where t.n = any (notes);
   select array_agg(c.parent), array_agg(c.job) into watched, others
-    from (select s.job as parent, w.job from unnest(seen, afters) as s(job, after)
+    from (select s.job as parent, w.job from unnest(changed, afters) as s(job, after)
           cross join lateral (select v.job from stint.waiting v where v.watch = s.job and v.job > s.after order by v.watch, v.job limit p_limit) w
           order by s.job, w.job limit p_limit) c;
-  select coalesce(array_agg(l.job), '{}') into mine
-    from (select w.job from stint.waiting w where w.job = any (seen || others || flows) order by w.job for no key update skip locked) l;
+  select coalesce(array_agg(l.job), '{}'), coalesce(array_agg(l.job) filter (where l.awaits), '{}') into mine, awaiting
+    from (select w.job, w.awaits is not null as awaits from stint.waiting w
+          where w.job = any (changed || others || flows) and w.why = 'blocked' order by w.job for no key update skip locked) l;
   -- Others have these in hand, and perhaps have not seen what was noted.
   perform stint.note(array(
-    select w.job from stint.waiting w where w.job = any (seen || others) and w.why = 'blocked' and w.job <> all (mine)));
+    select w.job from stint.waiting w
+    where w.job = any (array(select unnest(changed || others) except select unnest(mine))) and w.why = 'blocked'));
   insert into stint.notes (jobs, flow)
-    select array[a.newest], a.flow from unnest(flows, newest) as a(flow, newest)
+    select array[a.oldest], a.flow from unnest(flows, oldest) as a(flow, oldest)
     where a.flow <> all (mine) and exists (select from stint.waiting w where w.job = a.flow);
   if cardinality(others) = p_limit then
     insert into stint.notes (jobs, after)
-      select array_agg(s order by s), others[p_limit] from unnest(seen) as s where s >= watched[p_limit];
+      select array_agg(s order by s), others[p_limit] from unnest(changed) as s where s >= watched[p_limit];
   end if;
 
   update stint.waiting w set due = p_due
-    where w.due > p_due and w.job = any (mine) and w.awaits is not null and exists (
+    where w.due > p_due and w.job = any (awaiting) and exists (
       select from jsonb_each_text(w.awaits) as a(step, name)
       where exists (select from stint.signals s where s.job = w.job and s.name = a.name and not exists (select from stint.steps t where t.signal = s.n))
          or exists (select from stint.steps t where t.job = w.job and t.name = a.step));
   -- Of a job that was deleted before its signal was committed.
   delete from stint.signals s
-    where s.job = any (array(select j from unnest(seen) as j where not exists (select from stint.entries e where e.pos = j)));
+    where s.job = any (array(select j from unnest(changed) as j where not exists (select from stint.entries e where e.pos = j)));
 
-  -- A flow watches what was added last, and looks at all of its jobs again: what was added may take the place of one that
-  -- failed. If it is being cancelled, so is that.
-  update stint.waiting w set watch = greatest(w.watch, a.newest), verdict = 0, cause = null
-    from unnest(flows, newest) as a(flow, newest) where w.job = a.flow and w.job = any (mine);
+  -- What was added to a flow is perhaps older than others that were looked at; 0 has all of them looked at anew, as one took the
+  -- place of one that failed. If the flow is being cancelled, so is what was added.
+  update stint.waiting w set seen = least(w.seen, a.oldest), verdict = case when a.oldest = 0 or w.verdict = 3 then 0 else w.verdict end
+    from unnest(flows, oldest) as a(flow, oldest) where w.job = a.flow and w.job = any (mine);
   select d.begun, d.unsure into begun, unsure
-    from stint.decide(array(select w.job from stint.waiting w where w.job = any (mine) and w.verdict is not null), p_due) as d;
+    from stint.decide(array(select unnest(mine) except select unnest(awaiting)), p_due) as d;
   -- Who adds leaves a note as well, so these wait for the next look from the beginning: no number is above noted.
   if cardinality(unsure) > 0 then
     insert into stint.notes (n, jobs) values (noted, unsure);

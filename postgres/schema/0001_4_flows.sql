@@ -9,11 +9,11 @@ declare
   f      record;
   marked bigint;
 begin
-  for f in select w.job, w.watch, c.why from stint.cancellations c join stint.waiting w on w.job = c.job
+  for f in select w.job, w.seen, c.why from stint.cancellations c join stint.waiting w on w.job = c.job
            where w.verdict < 3 and exists (select from stint.flows g where g.flow = w.job) order by w.job for no key update of w skip locked loop
     insert into stint.cancellations (job, why)
       select e.pos, format('its flow %s was cancelled', f.job) || coalesce(': ' || nullif(f.why, ''), '') from stint.entries e
-      where e.flow = f.job and e.pos <= coalesce(f.watch, e.pos) and stint.ended(e.pos) is null and not exists (select from stint.cancellations c where c.job = e.pos)
+      where e.flow = f.job and e.pos >= f.seen and stint.ended(e.pos) is null and not exists (select from stint.cancellations c where c.job = e.pos)
       order by e.flow desc, e.pos desc limit p_limit
       on conflict do nothing;
     get diagnostics marked = row_count;
@@ -86,15 +86,20 @@ $$;
 create function stint.take_place(p_flow bigint, p_old bigint, p_new bigint) returns void language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
+declare
+  noted bigint[];
 begin
   update stint.nodes n set job = p_new where n.job = p_old and n.flow = p_flow;
   with waits as (
-    select w.job from stint.needs n join stint.waiting w on w.job = n.child
-    where n.parent = p_old and w.verdict is not null order by w.job for update of w
+    select w.job from stint.waiting w
+    where w.verdict is not null and w.job in (select n.child from stint.needs n where n.parent = p_old) order by w.job for no key update
+  ), again as ( -- all that it waits for is looked at anew
+    update stint.waiting w set seen = 0, verdict = 0, cause = null from waits o where w.job = o.job returning w.job
   )
-  update stint.waiting w set watch = greatest(w.watch, p_new), verdict = 0, cause = null from waits o where w.job = o.job;
+  select array_agg(a.job) into noted from again a;
   update stint.needs n set parent = p_new where n.parent = p_old;
-  perform stint.note(array[p_new], p_flow);
+  perform stint.note(noted);
+  perform stint.note(array[0::bigint], p_flow);
 end
 $$;
 
@@ -180,8 +185,8 @@ begin
   ), edge as materialized (
     select j.id as child, coalesce(drawn[(x.need ->> 0)::integer + 1], (x.need ->> 1)::bigint) as parent, x.need ->> 1 is not null or there[(x.need ->> 0)::integer + 1] as other, (x.need ->> 2)::smallint as wants
     from job j cross join lateral jsonb_array_elements(j.needs) as x(need)
-  ), newest as materialized (
-    select e.child as job, max(e.parent) as watch from edge e group by e.child
+  ), watched as materialized (
+    select e.child as job, percentile_disc(0.75) within group (order by e.parent) as watch from edge e group by e.child
     union all
     select f.id, (select max(m.id) from job m where m.member_of = f.id) from job f where f.root
   ), body as (
@@ -190,12 +195,12 @@ begin
            j.timeout, j.tags, j.urn, j.source, j.metadata, j.max_losses, coalesce(j.correlation, case when j.id::text <> shared then shared end), j.limits,
            case when j.start_by is not null then stint.start_by(j.start_by, j.due) else coalesce(j.due, clock) + j.start_within * interval '1 microsecond' end,
            j."unique", j.member_of
-    from job j left join newest w on w.job = j.id order by j.id
+    from job j left join watched w on w.job = j.id order by j.id
   ), wait as (
-    insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind, limits, watch, verdict)
+    insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind, limits, watch, verdict, seen)
     select j.id, case when w.job is null then j.due end, j.id, case when w.job is null then 'scheduled' else 'blocked' end, 1, j.priority, j.queue, j.kind, j.limits,
-           w.watch, case when w.job is not null then 0 end
-    from job j left join newest w on w.job = j.id where j.due is not null or w.job is not null
+           w.watch, case when w.job is not null then 0 end, case when w.job is not null then 0 end
+    from job j left join watched w on w.job = j.id where j.due is not null or w.job is not null
   ), label as (
     insert into stint.job_tags (tag, job) select unnest(j.tags), j.id from job j
   ), flow as (
@@ -208,7 +213,7 @@ begin
     -- What is needed of others may have ended meanwhile, and what is empty ends.
     select e.child as job from edge e where e.other
     union
-    select w.job from newest w where w.watch is null
+    select w.job from watched w where w.watch is null
   )
   select array(select e.parent from edge e where e.other) as others,
          array(select t.job from noted t order by t.job) as jobs,

@@ -99,10 +99,10 @@ begin
   insert into stint.job_tags (tag, job)
     select unnest(e.tags), e.pos from unnest(p_news) as o(new) join stint.entries e on e.pos = o.new;
   if p_blocked or p_at is not null then
-    insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind, limits, watch, verdict)
+    insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind, limits, watch, verdict, seen)
       select e.pos, case when not p_blocked then p_at end, e.pos, case when p_blocked then 'blocked' else 'scheduled' end, 1, e.priority, e.queue, e.kind, e.limits,
              case when p_blocked then greatest((select max(n.parent) from stint.needs n where n.child = e.pos), (select max(m.pos) from stint.entries m where m.flow = e.pos)) end,
-             case when p_blocked then 0 end
+             case when p_blocked then 0 end, case when p_blocked then 0 end
       from unnest(p_news) as o(new) join stint.entries e on e.pos = o.new;
   end if;
   -- Each goes on where the one before it was, unless that had come to its end.
