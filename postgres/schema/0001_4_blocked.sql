@@ -70,7 +70,7 @@ $$;
 create function stint.open_need(p_child bigint, p_oldest bigint) returns table (job bigint) language sql stable rows 1
 as $$
   select l.parent
-  from (select max(n.parent) as newest from stint.needs n where n.child = p_child) a
+  from (select max(n.parent) as newest from stint.needs n where n.child = p_child and p_oldest is not null) a
   cross join lateral (
     select n.parent from stint.needs n
     where n.child = p_child and n.parent >= a.newest - (a.newest - p_oldest) / 4 order by n.child, n.parent limit 20) l
@@ -82,7 +82,7 @@ $$;
 create function stint.open_member(p_flow bigint, p_oldest bigint) returns table (job bigint) language sql stable rows 1
 as $$
   select l.pos
-  from (select max(e.pos) as newest from stint.entries e where e.flow = p_flow) a
+  from (select max(e.pos) as newest from stint.entries e where e.flow = p_flow and p_oldest is not null) a
   cross join lateral (
     select e.pos from stint.entries e
     where e.flow = p_flow and e.pos >= a.newest - (a.newest - p_oldest) / 4 order by e.flow, e.pos limit 20) l
@@ -215,7 +215,7 @@ begin
     noted := p_note;
     return;
   end if;
-  select array_agg(j.job order by j.job), array_agg(j.after order by j.job) into changed, afters
+  select array_agg(j.job order by j.after, j.job), array_agg(j.after order by j.after, j.job) into changed, afters
     from (select u.job, min(case when u.i = 1 then t.after else 0 end) as after
           from stint.notes t cross join lateral unnest(t.jobs) with ordinality as u(job, i) where t.n = any (notes) group by u.job) j;
   select array_agg(a.flow), array_agg(a.oldest) into flows, oldest
@@ -225,7 +225,7 @@ begin
   select array_agg(c.parent), array_agg(c.job) into watched, others
     from (select s.job as parent, w.job from unnest(changed, afters) as s(job, after)
           cross join lateral (select v.job from stint.waiting v where v.watch = s.job and v.job > s.after order by v.watch, v.job limit p_limit) w
-          order by s.job, w.job limit p_limit) c;
+          order by s.after, s.job, w.job limit p_limit) c;
   select coalesce(array_agg(l.job), '{}'), coalesce(array_agg(l.job) filter (where l.awaits), '{}') into mine, awaiting
     from (select w.job, w.awaits is not null as awaits from stint.waiting w
           where w.job = any (changed || others || flows) and w.why = 'blocked' order by w.job for no key update skip locked) l;
@@ -237,8 +237,9 @@ begin
     select array[a.oldest], a.flow from unnest(flows, oldest) as a(flow, oldest)
     where a.flow <> all (mine) and exists (select from stint.waiting w where w.job = a.flow);
   if cardinality(others) = p_limit then
+    -- Those behind the one with so many watchers come first then, so that they are not noted again each time.
     insert into stint.notes (jobs, after)
-      select array_agg(s order by s), others[p_limit] from unnest(changed) as s where s >= watched[p_limit];
+      select changed[array_position(changed, watched[p_limit]):], others[p_limit];
   end if;
 
   update stint.waiting w set due = p_due
@@ -248,7 +249,7 @@ begin
          or exists (select from stint.steps t where t.job = w.job and t.name = a.step));
   -- Of a job that was deleted before its signal was committed.
   delete from stint.signals s
-    where s.job = any (array(select j from unnest(changed) as j where not exists (select from stint.entries e where e.pos = j)));
+    where s.job = any (changed) and not exists (select from stint.entries e where e.pos = s.job);
 
   -- What was added to a flow is perhaps older than others that were looked at; 0 has all of them looked at anew, as one took the
   -- place of one that failed. If the flow is being cancelled, so is what was added.
