@@ -233,43 +233,48 @@ func (c *conn) because(reason *string, format string, cause int64) error {
 }
 
 const (
-	// Flows whose jobs are to be cancelled with them.
+	// Flows whose jobs are to be cancelled with them, and before which job: above the watch all have ended.
 	cancelledFlowsSQL = `
-	select w.job, ifnull(k.why, ''), w.watch from stint_cancellations k cross join stint_waiting w on w.job = k.job
-	where w.verdict < 3 and exists (select 1 from stint_flows f where f.flow = w.job)`
+	select w.job, ifnull(k.why, ''), min(ifnull(k.marked, w.watch + 1), w.watch + 1) from stint_cancellations k cross join stint_waiting w on w.job = k.job
+	where k.marked is not 0 and w.watch is not null and exists (select 1 from stint_flows f where f.flow = w.job)`
 
-	allMarkedSQL = `update stint_waiting set verdict = 3 where job = ?`
+	// lastOfSQL finds the last of so many of a flow's jobs.
+	lastOfSQL = `select pos from stint_entries where flow = ? and pos < ? order by pos desc limit 1 offset ?`
+
+	membersMarkedSQL = `update stint_cancellations set marked = ?2 where job = ?1`
 )
 
-// Above the watch all have ended.
 var markMembersSQL = `
 	insert into stint_cancellations (job, at, why)
-	select e.pos, ?3, ?4 from stint_entries e
-	where e.flow = ?1 and e.pos <= ?2 and not exists (select 1 from stint_cancellations k where k.job = e.pos)
-	  and ` + fmt.Sprintf(outcomeOf, "e.pos") + ` is null
-	order by e.pos desc limit ?5`
+	select e.pos, ?4, ?5 from stint_entries e
+	where e.flow = ?1 and e.pos < ?2 and e.pos >= ?3 and not exists (select 1 from stint_cancellations k where k.job = e.pos)
+	  and ` + fmt.Sprintf(outcomeOf, "e.pos") + ` is null`
 
-// cancelFlows marks the jobs of flows that are being cancelled, the newest first, up to limit of each. The
-// flows end when these have.
+// cancelFlows marks the jobs of flows that are being cancelled, the newest first, so that none begins because those that it
+// needs have ended: up to limit of each. The flows end when these have.
 func (c *conn) cancelFlows(limit int) error {
 	type flow struct {
-		id, watch int64
+		id, below int64
 		why       string
 	}
 	flows, err := allRows(c, func(q *stmt) flow { return flow{q.ColumnInt64(0), q.ColumnInt64(2), q.ColumnText(1)} }, cancelledFlowsSQL)
 	for _, f := range flows {
 		if err != nil {
-			return err
+			break
 		}
 		why := fmt.Sprintf("its flow %d was cancelled", f.id)
 		if f.why != "" {
 			why += ": " + f.why
 		}
-		var marked int64
-		if marked, err = c.exec(markMembersSQL, f.id, f.watch, micro(time.Now()), why, limit); err == nil && marked < int64(limit) {
-			if _, err = c.exec(allMarkedSQL, f.id); err == nil {
-				err = c.note(f.id)
-			}
+		var last int64
+		if last, err = oneRow(c, firstNumber[int64], lastOfSQL, f.id, f.below, limit-1); err == nil {
+			_, err = c.exec(markMembersSQL, f.id, f.below, last, micro(time.Now()), why)
+		}
+		if err == nil {
+			_, err = c.exec(membersMarkedSQL, f.id, last)
+		}
+		if err == nil && last == 0 {
+			err = c.note(f.id)
 		}
 	}
 	return err

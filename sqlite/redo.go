@@ -299,6 +299,9 @@ func (c *conn) takePlace(flow, old, anew int64) error {
 	if _, err := c.exec(waitOnSQL, anew, old, flow); err != nil {
 		return err
 	}
+	if _, err := c.exec(membersMarkedSQL, flow, nil); err != nil { // if the flow is being cancelled, so is the new one
+		return err
+	}
 	_, err := c.exec(bendSQL, anew, old)
 	return err
 }

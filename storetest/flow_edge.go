@@ -179,6 +179,27 @@ var flowEdgeTests = []test{
 			}
 		}
 	}},
+	{"What is added to a flow late is waited for, though newer jobs were looked at", func(t *T) {
+		t.skipIf(t.SingleWriter, "an open transaction holds up every writer")
+		g := t.flow("a")
+		var c store.Entry
+		tx, b := g.adds(g.w.One(), func(e store.Entry) {
+			f := stint.FlowFrom((&stint.Run{Job: &e.Job}).Context(t.ctx))
+			g.kind.Add(f, "c", struct{}{})
+			must(f.Enqueue(t.ctx, stint.NewClient(t.Store)))(t)
+			c = g.w.One()
+			g.w.Complete(e)
+			g.promotes()
+		})
+		t.must(tx.Commit())
+		g.ids["b"], g.ids["c"] = b.ID(), c.ID
+		g.promotes()
+		g.w.Complete(c)
+		g.promotes()
+		t.state(g.id, stint.Blocked)
+		g.plays()
+		g.ended("a completed, b completed, c completed: completed")
+	}},
 	{"What is added while a flow is cancelled is cancelled too", func(t *T) {
 		t.skipIf(t.SingleWriter, "an open transaction holds up every writer")
 		g := t.flow("a")

@@ -220,7 +220,7 @@ create table stint.waiting (
   awaits   jsonb,                -- of a blocked one, the signals that end its wait before it is due: by the steps that take them
   watch    bigint,               -- of one that waits for jobs, one that has perhaps not ended; null for none
   seen     bigint,               -- what is older than this has ended, and was looked at
-  verdict  smallint    check (verdict between 0 and 3), -- what those have decided: see stint.verdict; 3 for a flow all of whose jobs are being cancelled
+  verdict  smallint    check (verdict between 0 and 2), -- what those have decided: see stint.verdict
   cause    bigint,               -- the job that decided it
   check ((due is null) = (undecided is not null or verdict is not null)),
   check (undecided is null or why = 'retrying'),
@@ -336,7 +336,8 @@ create index needs_parent on stint.needs (parent);
 create table stint.cancellations (
   job bigint primary key, -- its id
   at  timestamptz not null default clock_timestamp(), -- when
-  why text -- as given with the cancellation
+  why text, -- as given with the cancellation
+  marked bigint -- of a flow, the last of its jobs that was looked at to be cancelled with it, from the newest down; 0 when all were
 );
 
 -- Queues that are paused.

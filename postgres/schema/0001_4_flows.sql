@@ -1,24 +1,25 @@
 -- stint: flows, which are graphs of jobs. What they wait for is in 0001_4_blocked.sql.
 
--- Mark the jobs of flows that are being cancelled, the newest first, up to p_limit of each. The
--- flows end when these have.
+-- Mark the jobs of flows that are being cancelled, the newest first, so that none begins because those that it needs have ended: up
+-- to p_limit of each. The flows end when these have.
 create function stint.cancel_flows(p_limit integer) returns void language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 declare
-  f      record;
-  marked bigint;
+  f    record;
+  jobs bigint[];
 begin
-  for f in select w.job, w.seen, c.why from stint.cancellations c join stint.waiting w on w.job = c.job
-           where w.verdict < 3 and exists (select from stint.flows g where g.flow = w.job) order by w.job for no key update of w skip locked loop
+  for f in select w.job, w.seen, c.why, c.marked from stint.cancellations c join stint.waiting w on w.job = c.job
+           where c.marked is distinct from 0 and exists (select from stint.flows g where g.flow = w.job)
+           order by w.job for no key update of w skip locked loop
+    jobs := array(select e.pos from stint.entries e where e.flow = f.job and e.pos >= f.seen and e.pos < coalesce(f.marked, 9223372036854775807)
+                  order by e.flow desc, e.pos desc limit p_limit);
     insert into stint.cancellations (job, why)
-      select e.pos, format('its flow %s was cancelled', f.job) || coalesce(': ' || nullif(f.why, ''), '') from stint.entries e
-      where e.flow = f.job and e.pos >= f.seen and stint.ended(e.pos) is null and not exists (select from stint.cancellations c where c.job = e.pos)
-      order by e.flow desc, e.pos desc limit p_limit
+      select j, format('its flow %s was cancelled', f.job) || coalesce(': ' || nullif(f.why, ''), '')
+      from unnest(jobs) as j cross join lateral stint.end_of(j) as o where o.outcome is null
       on conflict do nothing;
-    get diagnostics marked = row_count;
-    if marked < p_limit then
-      update stint.waiting w set verdict = 3 where w.job = f.job;
+    update stint.cancellations c set marked = case when cardinality(jobs) = p_limit then jobs[p_limit] else 0 end where c.job = f.job;
+    if cardinality(jobs) < p_limit then
       perform stint.note(array[f.job]);
     end if;
   end loop;

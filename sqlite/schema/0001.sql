@@ -180,7 +180,7 @@ create table stint_waiting (
   limits   text check (limits <> ''), -- as in entries
   awaits   text check (json_valid(awaits)), -- of a blocked one, the signals that end its wait before it is due: an array
   watch    integer,              -- of one that waits for jobs, the newest of these that has perhaps not ended; null for none
-  verdict  integer check (verdict between 0 and 3), -- of one that waits for jobs, what those that ended have decided: 1 it is skipped, 2 it is cancelled or, if it is a flow, has failed; 3 of a flow that is being cancelled, with all of its jobs
+  verdict  integer check (verdict between 0 and 2), -- of one that waits for jobs, what those that ended have decided: 1 it is skipped, 2 it is cancelled or, if it is a flow, has failed
   cause    integer,              -- the job that decided it
   check ((due is null) = (undecided is not null or verdict is not null)),
   check (undecided is null or why = 'retrying'),
@@ -286,7 +286,8 @@ create index stint_needs_parent on stint_needs (parent);
 create table stint_cancellations (
   job integer primary key,
   at  integer not null,
-  why text check (why <> '')
+  why text check (why <> ''),
+  marked integer -- of a flow, the last of its jobs that was looked at to be cancelled with it, from the newest down; 0 when all were
 ) strict;
 
 -- Queues that are paused. A program in any language pauses one by inserting its
