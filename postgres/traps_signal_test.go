@@ -141,6 +141,40 @@ var signalTraps = []trap{
 		}
 		return nil
 	}},
+	{"A flow does not end before what was added to it was looked at", func(b *bench) error {
+		kind, client := stint.NewKind[struct{}]("k"), stint.NewClient(b.s)
+		f := stint.NewFlow("graph")
+		kind.Add(f, "a", struct{}{})
+		id, err := f.Enqueue(b.Context(), client)
+		b.must(err)
+		w := b.join()
+		a := w.One()
+		adds := func(c *stint.Client) {
+			more := stint.FlowFrom((&stint.Run{Job: &a.Job}).Context(b.Context()))
+			kind.Add(more, "", struct{}{})
+			_, err := more.Enqueue(b.Context(), c)
+			b.must(err)
+		}
+		tx := begin(b, b.s)
+		adds(client.With(Tx(tx)))
+		adds(client)
+		newer := w.One()
+		w.Complete(a)
+		promote := func(after int64) {
+			_, err := b.s.pool.Exec(b.Context(), `select stint.promote('-infinity', 1000, $1)`, after)
+			b.must(err)
+		}
+		for range 3 {
+			promote(0) // the newer one is watched
+		}
+		b.must(tx.Commit(b.Context()))
+		w.Complete(newer)
+		promote(value[int64](b, b.s.pool, `select min(n) from stint.notes where flow is not null`))
+		if job, err := b.s.Job(b.Context(), id); err != nil || job.State != stint.Blocked {
+			return fmt.Errorf("the flow is %v, %v", job.State, err)
+		}
+		return nil
+	}},
 	{"Signals are taken in the order in which they were sent, also by steps of one call", func(b *bench) error {
 		a := b.attempt()
 		b.sends(a.e.ID, `1`, `2`, `3`)
