@@ -235,13 +235,13 @@ func (c *conn) because(reason *string, format string, cause int64) error {
 const (
 	// Flows whose jobs are to be cancelled with them, and before which job: above the watch all have ended.
 	cancelledFlowsSQL = `
-	select w.job, ifnull(k.why, ''), min(ifnull(k.marked, w.watch + 1), w.watch + 1) from stint_cancellations k cross join stint_waiting w on w.job = k.job
-	where k.marked is not 0 and w.watch is not null and exists (select 1 from stint_flows f where f.flow = w.job)`
+	select w.job, ifnull(k.why, ''), min(ifnull(k.down_to, w.watch + 1), w.watch + 1) from stint_cancellations k cross join stint_waiting w on w.job = k.job
+	where k.down_to is not 0 and w.watch is not null and exists (select 1 from stint_flows f where f.flow = w.job)`
 
 	// lastOfSQL finds the last of so many of a flow's jobs.
 	lastOfSQL = `select pos from stint_entries where flow = ? and pos < ? order by pos desc limit 1 offset ?`
 
-	membersMarkedSQL = `update stint_cancellations set marked = ?2 where job = ?1`
+	membersMarkedSQL = `update stint_cancellations set down_to = ?2 where job = ?1`
 )
 
 var markMembersSQL = `

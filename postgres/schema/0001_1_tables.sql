@@ -337,7 +337,7 @@ create table stint.cancellations (
   job bigint primary key, -- its id
   at  timestamptz not null default clock_timestamp(), -- when
   why text, -- as given with the cancellation
-  marked bigint -- of a flow, the last of its jobs that was looked at to be cancelled with it, from the newest down; 0 when all were
+  down_to bigint -- of a flow, the last of its jobs that was looked at to be cancelled with it, from the newest down; 0 when all were
 );
 
 -- Queues that are paused.

@@ -255,7 +255,7 @@ begin
   -- place of one that failed. If the flow is being cancelled, so is what was added.
   update stint.waiting w set seen = least(w.seen, a.oldest), verdict = case when a.oldest > 0 then w.verdict else 0 end
     from unnest(flows, oldest) as a(flow, oldest) where w.job = a.flow and w.job = any (mine);
-  update stint.cancellations c set marked = null where c.job = any (flows);
+  update stint.cancellations c set down_to = null where c.job = any (flows);
   select d.begun, d.unsure into begun, unsure
     from stint.decide(array(select unnest(mine) except select unnest(awaiting)), p_due) as d;
   -- Who adds leaves a note as well, so these wait for the next look from the beginning: no number is above noted.

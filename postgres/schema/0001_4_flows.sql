@@ -9,16 +9,16 @@ declare
   f    record;
   jobs bigint[];
 begin
-  for f in select w.job, w.seen, c.why, c.marked from stint.cancellations c join stint.waiting w on w.job = c.job
-           where c.marked is distinct from 0 and exists (select from stint.flows g where g.flow = w.job)
+  for f in select w.job, w.seen, c.why, c.down_to from stint.cancellations c join stint.waiting w on w.job = c.job
+           where c.down_to is distinct from 0 and exists (select from stint.flows g where g.flow = w.job)
            order by w.job for no key update of w skip locked loop
-    jobs := array(select e.pos from stint.entries e where e.flow = f.job and e.pos >= f.seen and e.pos < coalesce(f.marked, 9223372036854775807)
+    jobs := array(select e.pos from stint.entries e where e.flow = f.job and e.pos >= f.seen and e.pos < coalesce(f.down_to, 9223372036854775807)
                   order by e.flow desc, e.pos desc limit p_limit);
     insert into stint.cancellations (job, why)
       select j, format('its flow %s was cancelled', f.job) || coalesce(': ' || nullif(f.why, ''), '')
       from unnest(jobs) as j cross join lateral stint.end_of(j) as o where o.outcome is null
       on conflict do nothing;
-    update stint.cancellations c set marked = case when cardinality(jobs) = p_limit then jobs[p_limit] else 0 end where c.job = f.job;
+    update stint.cancellations c set down_to = case when cardinality(jobs) = p_limit then jobs[p_limit] else 0 end where c.job = f.job;
     if cardinality(jobs) < p_limit then
       perform stint.note(array[f.job]);
     end if;

@@ -287,7 +287,7 @@ create table stint_cancellations (
   job integer primary key,
   at  integer not null,
   why text check (why <> ''),
-  marked integer -- of a flow, the last of its jobs that was looked at to be cancelled with it, from the newest down; 0 when all were
+  down_to integer -- of a flow, the last of its jobs that was looked at to be cancelled with it, from the newest down; 0 when all were
 ) strict;
 
 -- Queues that are paused. A program in any language pauses one by inserting its
