@@ -29,6 +29,9 @@ func (s *Store) Signal(ctx context.Context, tx stint.Tx, job stint.ID, signal st
 	if tx.Handle != nil {
 		return runIn(ctx, tx, send, scan)
 	}
+	if s.explicit.Load() { // where transactions are serializable, two that send to one job would fail on each other
+		return runCommitted(ctx, s.pool, send, scan)
+	}
 	return spoken(ctx, s.pool, func(c *pgxpool.Conn) error { return runBatch(ctx, c, send, scan) })
 }
 
