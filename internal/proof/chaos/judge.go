@@ -251,7 +251,7 @@ func addTold(ctx context.Context, g *Ground, facts *check.Facts) error {
 		t  told
 	)
 	text := `select id, args->>'key', coalesce(cast(args->>'grant' as integer), 0), coalesce(max_losses, 3), coalesce(recovered, 0),
-		coalesce(cast(args->>'tx' as text), '') in ('true', '1'), coalesce(args->>'poison', ''), coalesce(args->>'limit', '') from ` + g.table("jobs")
+		coalesce(cast(args->>'tx' as text), '') in ('true', '1'), coalesce(args->>'poison', ''), coalesce(args->>'limit', '') from ` + g.table("jobs") + ` where not is_flow`
 	err := g.each(ctx, text, []any{&id, &t.key, &t.grant, &t.losses, &t.recovers, &t.tx, &t.poison, &t.limit}, func() error {
 		all[id] = t
 		return nil
@@ -259,6 +259,11 @@ func addTold(ctx context.Context, g *Ground, facts *check.Facts) error {
 	if err != nil {
 		return fmt.Errorf("read what jobs were told: %w", err)
 	}
+	// Nobody runs a flow.
+	flow := func(job int64) bool { _, told := all[job]; return !told }
+	facts.Jobs = slices.DeleteFunc(facts.Jobs, func(j check.Job) bool { return flow(j.ID) })
+	facts.Entries = slices.DeleteFunc(facts.Entries, func(e check.Entry) bool { return flow(e.Job) })
+	facts.Executions = slices.DeleteFunc(facts.Executions, func(x check.Execution) bool { return flow(x.Job) })
 	for i := range facts.Jobs {
 		j := &facts.Jobs[i]
 		t := all[j.ID]

@@ -1,0 +1,194 @@
+//go:build unix
+
+package chaos_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pace"
+	"github.com/stint-go/stint/internal/proof/pgtest"
+	"github.com/stint-go/stint/retry"
+)
+
+// Random graphs of jobs, of which some fail or are cancelled, and wide joins run while engines are killed and sessions ended: no
+// job begins before what it needs has ended as it wants, each does what that comes to, and no flow stands still.
+func TestFlowsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pgtest.New(t))
+	var keepers []*chaos.Keeper
+	for i := range 4 {
+		keepers = append(keepers, w.Keep(chaos.Worker{Name: fmt.Sprint("worker-", i), DB: w.url, Slots: 20, TimeToLive: pace.Of(2 * time.Second), MaxOutage: pace.Of(10 * time.Second)}))
+	}
+	w.until("they have joined", `select count(*) = 4 from stint.engines`)
+	dice, client := w.dice(7), stint.NewClient(w.store)
+	var flows []stint.ID
+	for i := range jobs(t, 200) {
+		g := graph{world: w, name: fmt.Sprint("flow-", i), dice: dice}
+		if i%40 == 0 {
+			g.join(500)
+		} else {
+			g.random(2 + dice.IntN(12))
+		}
+		flows = append(flows, g.enqueue(client))
+	}
+	kills := 0
+	for left := time.Now().Add(pace.Of(3 * time.Minute)); w.number(`select count(*) from stint.waiting w join stint.flows f on f.flow = w.job`) > 0; kills++ {
+		if time.Now().After(left) {
+			t.Fatalf("%d flows stand still", w.number(`select count(*) from stint.waiting w join stint.flows f on f.flow = w.job`))
+		}
+		keepers[dice.IntN(len(keepers))].Process().Kill()
+		if kills%4 == 1 {
+			_, _ = client.Cancel(t.Context(), flows[dice.IntN(len(flows))]) // its session may be ended
+		}
+		w.endSessions(200 * time.Millisecond)
+	}
+	for _, k := range keepers {
+		k.Stop()
+	}
+	if kills < 3 {
+		t.Errorf("%d kills prove nothing", kills)
+	}
+	w.flowsAreRight()
+	w.apart()
+}
+
+// graph is a flow that is being made.
+type graph struct {
+	*world
+	name  string
+	dice  *rand.Rand
+	flow  *stint.Flow
+	nodes []*stint.Node
+	keys  []string
+}
+
+// add adds a job that needs others, and of which one in eight fails for good.
+func (g *graph) add(opts ...stint.Option) *stint.Node {
+	if g.flow == nil {
+		g.flow = stint.NewFlow(g.name)
+	}
+	args := chaos.Args{Key: fmt.Sprintf("%s-%d", g.name, len(g.nodes)), Work: g.dice.IntN(300)}
+	opts = append(opts, stint.Retry(retry.Fixed(4, 20*time.Millisecond)), stint.MaxLosses(1000))
+	if g.dice.IntN(8) == 0 {
+		args.Fail = 10
+	}
+	n := chaos.Kind.Add(g.flow, "", args, opts...)
+	g.nodes, g.keys = append(g.nodes, n), append(g.keys, args.Key)
+	return n
+}
+
+func (g *graph) random(n int) {
+	wants := []func(...*stint.Node) stint.Option{stint.Needs, stint.Needs, stint.NeedsEnd, stint.NeedsFailure}
+	for range n {
+		var opts []stint.Option
+		for _, parent := range g.nodes {
+			if g.dice.IntN(3) == 0 {
+				opts = append(opts, wants[g.dice.IntN(len(wants))](parent))
+			}
+		}
+		g.add(opts...)
+	}
+}
+
+func (g *graph) join(n int) {
+	for range n {
+		g.add()
+	}
+	g.add(stint.NeedsEnd(slices.Clone(g.nodes)...))
+}
+
+func (g *graph) enqueue(client *stint.Client) stint.ID {
+	g.t.Helper()
+	intent := g.History.Intend(g.keys...)
+	id, err := g.flow.Enqueue(g.t.Context(), client)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	ids := make([]int64, len(g.nodes))
+	for i, n := range g.nodes {
+		ids[i] = int64(n.ID())
+	}
+	intent.Committed(ids...)
+	return id
+}
+
+// flowsAreRight compares what became of each job of a flow with how those ended that it needs.
+func (w *world) flowsAreRight() {
+	w.t.Helper()
+	type member struct {
+		id       int64
+		outcome  stint.Outcome
+		attempts int
+		reason   string
+	}
+	rows, _ := w.pool.Query(w.t.Context(), `
+		select e.pos, x.outcome, (select count(*) from stint.executions a where coalesce(a.job, a.pos) = e.pos and a.engine <> 0), coalesce(x.reason, '')
+		from stint.entries e join stint.executions x on coalesce(x.job, x.pos) = e.pos and x.final
+		where e.flow is not null`)
+	members := map[int64]member{}
+	var m member
+	if _, err := pgx.ForEachRow(rows, []any{&m.id, &m.outcome, &m.attempts, &m.reason}, func() error { members[m.id] = m; return nil }); err != nil {
+		w.t.Fatal(err)
+	}
+	const (
+		begins = iota
+		skipped
+		cancelled
+	)
+	verdicts := map[int64]int{}
+	rows, _ = w.pool.Query(w.t.Context(), `select child, parent, wants from stint.needs`)
+	var child, parent int64
+	var wants stint.Want
+	if _, err := pgx.ForEachRow(rows, []any{&child, &parent, &wants}, func() error {
+		v, ended := begins, members[parent].outcome
+		switch {
+		case ended == stint.OutcomeSkipped, wants == stint.WantsFailure && ended == stint.OutcomeCompleted:
+			v = skipped
+		case wants == stint.WantsSuccess && ended != stint.OutcomeCompleted:
+			v = cancelled
+		}
+		verdicts[child] = max(verdicts[child], v)
+		return nil
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+	count := map[string]int{}
+	for id, m := range members {
+		count[m.outcome.String()]++
+		if m.outcome == stint.OutcomeCancelled {
+			w.Cancels(stint.ID(id)) // with its flow, or for what it needs
+		}
+		v := verdicts[id]
+		switch {
+		case m.outcome == stint.OutcomeCancelled && strings.HasPrefix(m.reason, "needs") && (v != cancelled || m.attempts > 0):
+			w.t.Errorf("job %d was cancelled after %d attempts, for the verdict %d: %s", id, m.attempts, v, m.reason)
+		case m.outcome == stint.OutcomeSkipped && (v != skipped || m.attempts > 0):
+			w.t.Errorf("job %d was skipped after %d attempts, for the verdict %d", id, m.attempts, v)
+		case m.outcome != stint.OutcomeCancelled && m.outcome != stint.OutcomeSkipped && (v != begins || m.attempts == 0):
+			w.t.Errorf("job %d ended as %v after %d attempts, for the verdict %d", id, m.outcome, m.attempts, v)
+		}
+	}
+	w.t.Logf("%d jobs of flows ended: %v", len(members), count)
+	if early := w.number(`
+		select count(*) from stint.needs n
+		join stint.executions c on coalesce(c.job, c.pos) = n.child and c.engine <> 0
+		join stint.executions p on coalesce(p.job, p.pos) = n.parent and p.final
+		where c.started < p.finished - interval '10 milliseconds'`); early > 0 {
+		w.t.Errorf("%d attempts began before what their jobs need had ended", early)
+	}
+	if wrong := w.number(`
+		select count(*) from stint.flows f join stint.executions x on x.pos = f.flow and x.final
+		where x.outcome <> 6 and (x.outcome = 1) <> not exists (
+		  select from stint.entries e join stint.executions m on coalesce(m.job, m.pos) = e.pos and m.final where e.flow = f.flow and m.outcome not in (1, 8))`); wrong > 0 {
+		w.t.Errorf("%d flows did not end as their jobs did", wrong)
+	}
+}
