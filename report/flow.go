@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/store"
 )
 
@@ -569,4 +570,15 @@ func (n *FlowNode) settle(open bool) {
 	if !several && !n.IsFlow || len(n.States) == 0 {
 		n.States = nil
 	}
+}
+
+// Label names a node for people: by its name, its kind, or its kind and how many jobs it stands for.
+func (n *FlowNode) Label() string {
+	switch {
+	case n.Jobs > 1 && !n.IsFlow:
+		return n.Kind + " ×" + words.Count(n.Jobs)
+	case n.Deleted:
+		return "job " + n.ID.String() + " (deleted)"
+	}
+	return cmp.Or(n.Name, n.Kind)
 }
