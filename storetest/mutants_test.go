@@ -576,6 +576,8 @@ var mutants = []struct{ fault, group string }{
 	{"forgets who holds up others", "Order"},
 
 	{"tells of what was taken as ready", "Doctor"},
+	{"notes nothing", "Doctor"},
+	{"counts no jobs that are blocked", "Doctor"},
 	{"passes over what is late", "Doctor"},
 	{"tells what it took once", "Doctor"},
 	{"passes over who paused", "Doctor"},

@@ -265,7 +265,7 @@ func (n Node) draw(m *markup, x, y float64) {
 	if n.Shape == Double {
 		box(x+3, y+3, nodeWidth-6, nodeHeight-6)
 	}
-	m.element("text", cut(n.Name, 23), "class", "name", "x", x+10, "y", y+18)
+	m.element("text", cut(n.Name, 21), "class", "name", "x", x+10, "y", y+18)
 	m.element("text", cut(cmp.Or(n.Says, n.State), 27), "class", "says", "x", x+10, "y", y+33)
 	m.end("g")
 	m.endLink(n.Link)
