@@ -294,3 +294,21 @@ func BenchmarkFlowGraph(b *testing.B) {
 		graphOf(read, 1, report.FlowOptions{})
 	}
 }
+
+func ExampleFlowGraphOf() {
+	read := store.FlowGraph{ // as a store's FlowGraph answers
+		Jobs: []store.FlowJob{
+			{ID: 1, Kind: "import", IsFlow: true, State: stint.Blocked},
+			{ID: 2, Flow: 1, Node: "fetch", Kind: "fetch", State: stint.Completed},
+			{ID: 3, Flow: 1, Node: "sum", Kind: "sum", State: stint.Running},
+		},
+		Needs: []store.FlowNeed{{Child: 3, Parent: 2, Wants: stint.WantsSuccess}},
+	}
+	g := report.FlowGraphOf(&read, 1, report.FlowOptions{})
+	for _, n := range g.Nodes {
+		fmt.Println(n.Layer, n.Label(), n.State)
+	}
+	// Output:
+	// 0 fetch completed
+	// 1 sum running
+}
