@@ -91,6 +91,28 @@ func (fixed) Job(_ context.Context, id stint.ID) (*stint.JobInfo, error) {
 	return nil, stint.ErrNotFound
 }
 
+func (fixed) FlowGraph(_ context.Context, flow stint.ID, _, _ int) (store.FlowGraph, error) {
+	if flow != 12 {
+		return store.FlowGraph{}, stint.ErrNotFound
+	}
+	ran := func(o stint.Outcome, final bool, began, took time.Duration) store.FlowRun {
+		return store.FlowRun{Outcome: o, Final: final, Begun: true, Started: ago(began), Finished: ago(began - took)}
+	}
+	return store.FlowGraph{
+		Jobs: []store.FlowJob{
+			{ID: 9, Flow: 8, Node: "<old>", Kind: "fetch", State: stint.Completed, Created: ago(2 * time.Hour), Runs: []store.FlowRun{ran(stint.OutcomeCompleted, true, 90*time.Minute, time.Minute)}},
+			{ID: 12, Kind: "import", IsFlow: true, State: stint.Blocked, Created: ago(time.Hour)},
+			{ID: 13, Flow: 12, Kind: "page", State: stint.Failed, Created: ago(time.Hour), Runs: []store.FlowRun{ran(stint.OutcomeFailed, false, 50*time.Minute, time.Minute), ran(stint.OutcomeLost, true, 40*time.Minute, 0)}},
+			{ID: 14, Flow: 12, Node: "pages", Kind: "inner", IsFlow: true, State: stint.Blocked, Created: ago(time.Hour)},
+			{ID: 15, Flow: 14, Kind: "page", State: stint.Running, Created: ago(time.Hour)},
+			{ID: 16, Flow: 14, Kind: "page", State: stint.Completed, Created: ago(time.Hour), Runs: []store.FlowRun{ran(stint.OutcomeCompleted, true, 30*time.Minute, time.Minute)}},
+			{ID: 17, Flow: 12, Node: "sum", Kind: "sum", State: stint.Blocked, Created: ago(time.Hour), Due: noon.Add(time.Hour)},
+			{ID: 18, Flow: 12, Kind: "page", State: stint.Completed, Recovered: 13, Created: ago(20 * time.Minute), Runs: []store.FlowRun{ran(stint.OutcomeCompleted, true, 10*time.Minute, time.Minute)}},
+		},
+		Needs: []store.FlowNeed{{Child: 15, Parent: 9, Wants: stint.WantsSuccess}, {Child: 17, Parent: 4, Wants: stint.WantsEnd}, {Child: 17, Parent: 14, Wants: stint.WantsSuccess}, {Child: 17, Parent: 18, Wants: stint.WantsFailure}},
+	}, nil
+}
+
 func (fixed) Steps(_ context.Context, id stint.ID) ([]stint.RecordedStep, error) {
 	if id != 42 {
 		return nil, nil
@@ -297,6 +319,9 @@ func TestAnswersAreAsTheyWere(t *testing.T) {
 		{"jobs", guard.Operator, 200, "GET", "/jobs?limit=2", ""},
 		{"job_ids", guard.Viewer, 200, "GET", "/job-ids?limit=2", ""},
 		{"counts", guard.Viewer, 200, "GET", "/counts", ""},
+		{"flow_graph", guard.Viewer, 200, "GET", "/flows/12/graph", ""},
+		{"flow_graph_of_all", guard.Viewer, 200, "GET", "/flows/12/graph?all=true", ""},
+		{"problem_no_such_flow", guard.Viewer, 404, "GET", "/flows/42/graph", ""},
 		{"queues", guard.Viewer, 200, "GET", "/queues", ""},
 		{"kinds", guard.Viewer, 200, "GET", "/kinds", ""},
 		{"engines", guard.Viewer, 200, "GET", "/engines", ""},

@@ -63,6 +63,9 @@ func (hanging) Signals(ctx context.Context, _ stint.ID) ([]stint.SentSignal, err
 func (hanging) Signal(ctx context.Context, _ stint.Tx, _ stint.ID, _ stint.Signal) error {
 	return hangs(ctx)
 }
+func (hanging) FlowGraph(ctx context.Context, _ stint.ID, _, _ int) (store.FlowGraph, error) {
+	return hang[store.FlowGraph](ctx)
+}
 func (hanging) Jobs(ctx context.Context, _ store.Filter) ([]stint.JobInfo, error) {
 	return hang[[]stint.JobInfo](ctx)
 }

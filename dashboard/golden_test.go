@@ -68,6 +68,23 @@ func goldenPages(t *testing.T) map[string]struct {
 		{store.LimitInfo{Name: "fax", Rule: "0", Set: "0", SetAt: noon.Add(-time.Hour)}},
 		{store.LimitInfo{Name: "erp", Rule: "any", Gates: 1, Held: 4, Engines: 1}},
 	}
+	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
+	graph := &flowGraph{report.FlowGraph{
+		Flow: 12, Kind: "import", State: stint.Failed, Jobs: 10_001, States: map[stint.State]int{stint.Completed: 9_998, stint.Failed: 2, stint.Running: 1}, OldestOpen: 17, NewestOpen: 18, Folded: true, LeftOut: 7, Cut: true,
+		Nodes: []report.FlowNode{
+			{ID: 9, Name: "old", Kind: "fetch", Flow: 8, Outside: true, State: stint.Completed, Outcome: stint.OutcomeCompleted, Jobs: 1},
+			{ID: 10, Kind: "deleted", Outside: true, Deleted: true, State: stint.Cancelled, Outcome: stint.OutcomeCancelled, Jobs: 1},
+			{ID: 13, Name: "fetch <b>", Kind: "fetch", Flow: 12, State: stint.Completed, Outcome: stint.OutcomeCompleted, Jobs: 1, Critical: true, Replaces: []stint.ID{11}, Created: at(-60), Ready: at(-60), Started: at(-55), Finished: at(-30),
+				Runs: []report.FlowRun{{Outcome: stint.OutcomeFailed, Started: at(-55), Finished: at(-50)}, {Outcome: stint.OutcomeCompleted, Started: at(-40), Finished: at(-30)}}},
+			{ID: 15, Kind: "page", Flow: 12, State: stint.Failed, Jobs: 9_998, States: map[stint.State]int{stint.Completed: 9_996, stint.Failed: 2}, Layer: 1, Created: at(-60), Started: at(-29), Finished: at(-10)},
+			{ID: 16, Name: "inner", Kind: "parts", Flow: 12, IsFlow: true, State: stint.Blocked, Jobs: 2, States: map[stint.State]int{stint.Completed: 1, stint.Running: 1}, Layer: 1, Created: at(-60)},
+			{ID: 17, Name: "sum", Kind: "sum", Flow: 12, State: stint.Running, Jobs: 1, Layer: 2, Created: at(-60), Ready: at(-5)},
+			{ID: 19, Name: "alarm", Kind: "alarm", Flow: 12, State: stint.Cancelled, Outcome: stint.OutcomeSkipped, Jobs: 1, Layer: 2, Created: at(-60), Ready: at(-9), Finished: at(-9), Runs: []report.FlowRun{{Outcome: stint.OutcomeSkipped, Finished: at(-9)}}},
+			{ID: 20, Kind: "tidy", Flow: 12, State: stint.Blocked, Jobs: 1, Layer: 3, Created: at(-60)},
+		},
+		Edges: []report.FlowEdge{{From: 9, To: 15, Wants: "success", Satisfied: 9_998}, {From: 10, To: 15, Wants: "end", Satisfied: 1}, {From: 13, To: 15, Wants: "success", Satisfied: 9_998}, {From: 13, To: 16, Wants: "success", Satisfied: 1},
+			{From: 13, To: 19, Wants: "failure", Broken: 1}, {From: 15, To: 17, Wants: "success", Satisfied: 9_996, Broken: 2}, {From: 16, To: 17, Wants: "end", Open: 1}, {From: 17, To: 20, Wants: "end", Open: 1}},
+	}}
 	filter := choice(url.Values{"state": {"failed", "retrying"}, "kind": {"send_invoice"}})
 	recurrence, err := cron.Parse("30 2 * * *")
 	if err != nil {
@@ -123,7 +140,7 @@ func goldenPages(t *testing.T) map[string]struct {
 			{SentSignal: stint.SentSignal{N: 12, Name: "hidden", Sent: noon.Add(-time.Second)}},
 		}}, SignalsBefore: 1234}},
 		"job-needing":   {"/jobs/48", jobPage{Job: view.Job{JobInfo: &needing}}},
-		"job-flow":      {"/jobs/12", jobPage{Job: view.Job{JobInfo: &flow}, History: []attempt{{flow.Attempts[0], view.Result{}}}, Related: []stint.JobInfo{needing}}},
+		"job-flow":      {"/jobs/12", jobPage{Job: view.Job{JobInfo: &flow}, Graph: graph, History: []attempt{{flow.Attempts[0], view.Result{}}}, Related: []stint.JobInfo{needing}}},
 		"job-waiting":   {"/jobs/45", jobPage{Job: view.Job{JobInfo: &ready, Ahead: 1234}, Crew: view.Crew{Engines: []store.EngineInfo{worker.EngineInfo}}}},
 		"job-limited":   {"/jobs/46", jobPage{Job: view.Job{JobInfo: &limited}, Crew: view.Crew{Engines: []store.EngineInfo{worker.EngineInfo}, Gates: []store.GateInfo{smtp, tenant}}, InUse: gatesOf([]store.GateInfo{smtp, tenant})}},
 		"limits":        {"/limits", limitsPage{limits}},

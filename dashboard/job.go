@@ -25,6 +25,7 @@ type jobPage struct {
 	History       []attempt       // its attempts, the last one first
 	Related       []stint.JobInfo // that come from each other, without this one
 	More          bool            // of these there are more
+	Graph         *flowGraph      // if it is a flow
 }
 
 func (p jobPage) title() string { return "Job " + p.ID.String() }
@@ -65,6 +66,11 @@ func (b *Dashboard) job(r *http.Request) (any, error) {
 	p := jobPage{Job: j, InUse: gatesOf(j.Gates)}
 	if p.Crew, err = view.CrewFor(r.Context(), b.store, *j.JobInfo); err != nil {
 		return nil, err
+	}
+	if j.IsFlow {
+		if p.Graph, err = b.flowOf(r, j.ID); err != nil {
+			return nil, err
+		}
 	}
 	p.Crew.Gates, p.Gates = j.Gates, nil
 	p.Earlier = max(0, len(p.Steps)-shownSteps)

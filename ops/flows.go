@@ -14,6 +14,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/report"
 )
 
 // FlowJob is a job of a flow that is to be enqueued, or a flow: a [NewJob] that also has its name in the flow, what it needs of those before it, and, if it
@@ -292,3 +293,25 @@ func (l *Local) enqueueFlow(ctx context.Context, f *stint.Flow, jobs []FlowJob, 
 	}
 	return done, nil
 }
+
+// GraphInput says which flow is shown as a graph, and how.
+type GraphInput struct {
+	ID  int64 `path:"id" minimum:"1"`
+	All bool  `query:"all" doc:"Each job by itself, also those in flows within the flow"`
+}
+
+// FlowGraph shows a flow as a graph, or is [stint.ErrNotFound].
+var FlowGraph = declare(&Op[GraphInput, report.FlowGraph]{
+	Decl: Decl{
+		Name: "flows graph", Method: http.MethodGet, Path: "/flows/{id}/graph", Summary: "Show a flow as a graph: its jobs, what they need of each other, and their attempts",
+		Doc: "A flow within the flow is one node, which has a graph of its own. With more than 200 nodes or 1,000 edges, jobs of one kind that need the same, and that the same needs, are one node, with how many are in each state. " +
+			"200,000 jobs and 500,000 needs are read at most.",
+	},
+	do: func(ctx context.Context, l *Local, in *GraphInput) (report.FlowGraph, error) {
+		read, err := l.Store.FlowGraph(ctx, stint.ID(in.ID), report.MostFlowJobs, report.MostFlowNeeds)
+		if err != nil {
+			return report.FlowGraph{}, err
+		}
+		return report.FlowGraphOf(&read, stint.ID(in.ID), report.FlowOptions{All: in.All}), nil
+	},
+})

@@ -199,6 +199,7 @@ type Store interface {
 	store.Limiter
 	store.Signaler
 	store.LogReader
+	store.FlowGrapher
 	report.LiveStats
 	report.ErrorAnalyst
 	report.StatsStore

@@ -89,6 +89,7 @@ var questions = []question{
 	{about: "tables", tables: true, ask: (*examination).tables},
 	{about: "what is ready", tables: true, ask: (*examination).ready},
 	{about: "what is undecided", tables: true, ask: (*examination).undecided},
+	{about: "flows", tables: true, ask: (*examination).flows},
 	{about: "what silent engines hold", tables: true, ask: (*examination).holds},
 }
 

@@ -173,3 +173,19 @@ func (x *examination) holds(ctx context.Context, tx pgx.Tx) error {
 	})
 	return err
 }
+
+// flowFactsSQL goes through the index of those that wait for jobs. There are few notes, unless nobody looks at them.
+const flowFactsSQL = `
+select count(f.flow), count(*) - count(f.flow), (select min(n.at) from (select t.at from stint.notes t order by t.n limit $2) n)
+from (select w.job from stint.waiting w where w.watch is not null order by w.watch, w.job limit $1) b left join stint.flows f on f.flow = b.job`
+
+func (x *examination) flows(ctx context.Context, tx pgx.Tx) error {
+	if _, err := tx.Exec(ctx, walkSQL); err != nil {
+		return err
+	}
+	var noted *time.Time
+	f := &x.signs.Flows
+	err := tx.QueryRow(ctx, x.sql.in(flowFactsSQL), report.FlowsLimit, report.BacklogLimit).Scan(&f.Open, &f.Blocked, &noted)
+	f.Noted = deref(noted)
+	return err
+}

@@ -68,6 +68,7 @@ func Diagnose(ctx context.Context, store Source, e Options) ([]Finding, error) {
 			d.versions(running)
 			d.backlogs(running, signs.Backlogs)
 			d.undecided(signs.Undecided)
+			d.notes(running, signs.Flows)
 			d.ask(ctx, "how far retention has come", func(ctx context.Context) error { return d.retention(ctx, running) })
 			d.ask(ctx, "the limits", func(ctx context.Context) error { return d.limits(ctx, running, signs.Backlogs) })
 			d.ask(ctx, "the schedules", func(ctx context.Context) error { return d.schedules(ctx, running) })

@@ -150,9 +150,12 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 			p.engines = append(p.engines, p.engines[0])
 			one(p).Beat, one(p).Kinds = time.Now(), nil
 		}, report.SeverityProblem, "kind_unknown", "ready and not begun: 5 jobs", "start an engine"},
-		"a queue nobody works on": {func(p *patient) { one(p).Queues = []string{"other"} }, report.SeverityProblem, "queue_unattended", "no engine that performs mail works on it", "--queues default"},
-		"a paused queue":          {func(p *patient) { mail(p).Paused, mail(p).By, mail(p).Why = hour, "ann", "mails bounce" }, report.SeverityNote, "queue_paused", "UTC by ann (mails bounce); ready and not begun: 5 jobs", "stint queues resume default"},
-		"jobs that come too late": {func(p *patient) { mail(p).Late = 2 }, report.SeverityWarning, "start_by_missed", "2 jobs of kind mail", "more engines"},
+		"a queue nobody works on":    {func(p *patient) { one(p).Queues = []string{"other"} }, report.SeverityProblem, "queue_unattended", "no engine that performs mail works on it", "--queues default"},
+		"a paused queue":             {func(p *patient) { mail(p).Paused, mail(p).By, mail(p).Why = hour, "ann", "mails bounce" }, report.SeverityNote, "queue_paused", "UTC by ann (mails bounce); ready and not begun: 5 jobs", "stint queues resume default"},
+		"notes that nobody looks at": {func(p *patient) { p.signs.Flows = report.FlowFacts{Open: 1, Blocked: 3, Noted: hour} }, report.SeverityProblem, "notes_unread", "no engine has looked at it for 1h", "what the engines log"},
+		"notes that lie for a while": {func(p *patient) { p.signs.Flows.Noted = time.Now().Add(-45 * time.Second) }, report.SeverityWarning, "notes_unread", "for 45s", "what the engines log"},
+		"notes where no engine runs": {func(p *patient) { p.engines, p.signs.Backlogs, p.signs.Flows.Noted = nil, nil, hour }, report.SeverityProblem, "notes_unread", "no engine runs that could look", "stint work"},
+		"jobs that come too late":    {func(p *patient) { mail(p).Late = 2 }, report.SeverityWarning, "start_by_missed", "2 jobs of kind mail", "more engines"},
 		"a missing retry function": {func(p *patient) {
 			p.signs.Undecided = []report.UndecidedBacklog{{Func: "billing", Jobs: 2, Oldest: hour}}
 		},
@@ -243,7 +246,8 @@ func diagnose(t *testing.T, p *patient) []report.Finding {
 
 func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 	p := working()
-	p.signs.Undecided = []report.UndecidedBacklog{{Func: "billing", Jobs: 1, Oldest: time.Now()}} // an engine is about to decide
+	p.signs.Flows = report.FlowFacts{Open: 7, Blocked: 1000, Noted: time.Now().Add(-20 * time.Second)} // an engine is about to look
+	p.signs.Undecided = []report.UndecidedBacklog{{Func: "billing", Jobs: 1, Oldest: time.Now()}}      // an engine is about to decide
 	p.scheduled(func(s *store.ScheduleInfo) {})
 	p.scheduled(func(s *store.ScheduleInfo) { s.Declared, s.Next = time.Now(), time.Time{} })              // declared just now
 	p.scheduled(func(s *store.ScheduleInfo) { s.Next, s.Paused = time.Now().Add(-time.Hour), time.Now() }) // nobody is to fire it

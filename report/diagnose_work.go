@@ -127,6 +127,33 @@ func (d *diagnosis) undecided(all []UndecidedBacklog) {
 	}
 }
 
+// noticed is how long it may take until somebody looks at what was noted: engines do it at once.
+const noticed = 30 * time.Second
+
+// What is wrong with those who should look at what jobs wait for.
+var (
+	notesUnread = problem("notes_unread", "what jobs of flows, or jobs that await signals, wait for has changed, and no engine has looked at it for {since_seconds}: they do not begin",
+		"see what the engines log: one that runs looks at once")
+	notesNoEngine = problem("notes_unread", "what jobs of flows, or jobs that await signals, wait for has changed, and no engine runs that could look at it, for {since_seconds}",
+		"start one: stint work, or the program that has your kinds")
+)
+
+// notes looks whether anybody looks at what jobs wait for.
+func (d *diagnosis) notes(running crew, f FlowFacts) {
+	age := d.now.Sub(f.Noted)
+	if f.Noted.IsZero() || age < noticed {
+		return
+	}
+	rule := notesUnread
+	if len(running) == 0 {
+		rule = notesNoEngine
+	}
+	if age < deploying {
+		rule.Severity = SeverityWarning
+	}
+	d.find(rule.Find("flows and signals", map[string]any{"since": f.Noted.UTC(), "since_seconds": age.Seconds(), "flows": f.Open, "blocked": f.Blocked}))
+}
+
 // retentionSlack is how late retention may be, beside a tenth of the time that jobs are kept for.
 const retentionSlack = 10 * time.Minute
 

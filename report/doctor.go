@@ -154,6 +154,7 @@ type Options struct {
 type Facts struct {
 	Backlogs  []Backlog
 	Undecided []UndecidedBacklog
+	Flows     FlowFacts
 
 	// Holds counts the entries without an outcome of engines that have
 	// not beaten within their time to live, up to [HoldsLimit] each. It begins at
@@ -193,6 +194,19 @@ type Backlog struct {
 
 	Paused  time.Time // since when the queue is paused; zero when it is not
 	By, Why string    // who paused it
+}
+
+// FlowsLimit is how many jobs that wait for others a [Checker] counts.
+const FlowsLimit = 100_000
+
+// FlowFacts are about flows and their jobs, and about what jobs wait for.
+type FlowFacts struct {
+	Open    int // flows with jobs that have not ended, among the first [FlowsLimit] that wait for others
+	Blocked int // jobs that wait for others, among the same
+
+	// Noted is since when a store has known of a change for which somebody may wait, another job or a signal, and
+	// nobody has looked who does. Engines do that at once, so it is zero nearly always.
+	Noted time.Time
 }
 
 // UndecidedBacklog is what waits for one retry function, among the first

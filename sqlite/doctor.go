@@ -51,6 +51,7 @@ var questions = []question{
 	{"places of engines", true, false, (*examination).standing},
 	{"what is ready", true, false, (*examination).ready},
 	{"what is undecided", true, false, (*examination).undecided},
+	{"flows", true, false, (*examination).flows},
 	{"what silent engines hold", true, false, (*examination).holds},
 }
 
@@ -143,6 +144,31 @@ group by u.undecided order by u.undecided`
 func (x *examination) undecided(ctx context.Context) error {
 	return x.read(ctx, func(c *conn) (err error) {
 		x.signs.Undecided, err = fieldsOf[report.UndecidedBacklog](c, undecidedBacklogSQL, report.BacklogLimit)
+		return err
+	})
+}
+
+const (
+	flowFactsSQL = `
+	select count(f.flow), count(*) - count(f.flow)
+	from (select job from stint_waiting indexed by stint_waiting_watch where watch is not null order by watch limit ?) w left join stint_flows f on f.flow = w.job`
+	notedSQL = `select ifnull(min(n.at), 0) from (select at from stint_notes order by job limit ?) n`
+)
+
+// flows counts what waits for others. There are few notes, unless nobody looks at them.
+func (x *examination) flows(ctx context.Context) error {
+	return x.read(ctx, func(c *conn) error {
+		err := c.query(flowFactsSQL, []any{report.FlowsLimit}, func(q *stmt) error {
+			x.signs.Flows = report.FlowFacts{Open: q.ColumnInt(0), Blocked: q.ColumnInt(1)}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		noted, err := oneRow(c, firstNumber[int64], notedSQL, report.BacklogLimit)
+		if noted > 0 {
+			x.signs.Flows.Noted = fromMicro(noted)
+		}
 		return err
 	})
 }

@@ -82,6 +82,26 @@ var doctorTests = []test{
 			got[1].Jobs == 1 && got[1].Oldest.Equal(second),
 			"told is %+v, want two for f since %v and one for g since %v", got, first, second)
 	}},
+	{"Flows that are open, and what waits for others, are counted", func(t *T) {
+		g := t.flow("a b<a c<b")
+		t.flow("z")
+		f := t.examine().Flows
+		expect(t, f.Open == 2 && f.Blocked == 2 && f.Noted.IsZero(), "told is %+v, want 2 flows and 2 jobs", f)
+		for _, e := range g.w.ClaimAll() {
+			g.w.Complete(e)
+		}
+		g.plays()
+		f = t.examine().Flows
+		expect(t, f == report.FlowFacts{}, "after all have ended told is %+v", f)
+	}},
+	{"What was noted is told until somebody has looked", func(t *T) {
+		before := t.clock()
+		g := t.flow("")
+		f := t.examine().Flows
+		expect(t, between(f.Noted, before.Add(-time.Millisecond), t.clock().Add(time.Millisecond)) && f.Open == 0, "noted is %v, enqueued was at %v", f.Noted, before)
+		g.promotes()
+		expect(t, t.examine().Flows.Noted.IsZero(), "it is noted still: %+v", t.examine().Flows)
+	}},
 	{"What engines hold that fell silent is counted, and nothing of others", func(t *T) {
 		t.enqueue(slices.Concat(jobs(2, "k"), jobs(3, "k", stint.Queue("q")), jobs(4, "k"))...)
 		lives, silent := t.join("k"), NewWorker(t, t.Store, "k")

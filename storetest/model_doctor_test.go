@@ -44,6 +44,21 @@ func (m *model) Examine(ctx context.Context, _ report.Options) (report.Facts, er
 		}
 	}
 	signs.Sizes = append(signs.Sizes, size)
+	g := m.graph()
+	for _, w := range m.visible(func(r *row) bool { return r.forJobs }) {
+		job := m.jobs[w.id]
+		outcome, _ := g.verdict(job)
+		switch {
+		case outcome != 0:
+			if (signs.Flows.Noted.IsZero() || job.made.Before(signs.Flows.Noted)) && !m.is("notes nothing") {
+				signs.Flows.Noted = job.made
+			}
+		case job.isFlow:
+			signs.Flows.Open++
+		case !m.is("counts no jobs that are blocked"):
+			signs.Flows.Blocked++
+		}
+	}
 	if m.is("changes what it looks at") {
 		m.engines = nil
 	}

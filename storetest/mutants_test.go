@@ -392,6 +392,12 @@ var mutants = []struct{ fault, group string }{
 	{"takes any attempt for the end of what is needed", "Flows"},
 	{"tells no outcome of what is needed", "Flows"},
 	{"tells no result of what is needed", "Flows"},
+	{"reads any job as a graph", "Flows"},
+	{"reads more of a graph than was asked for", "Flows"},
+	{"leaves out what is in flows within a flow", "Flows"},
+	{"leaves out what is needed of other flows", "Flows"},
+	{"takes all needs of a graph for those of success", "Flows"},
+	{"tells a graph of no attempts", "Flows"},
 
 	{"buries the held", "Hold"},
 	{"holds for the buried", "Hold"},
@@ -570,6 +576,8 @@ var mutants = []struct{ fault, group string }{
 	{"forgets who holds up others", "Order"},
 
 	{"tells of what was taken as ready", "Doctor"},
+	{"notes nothing", "Doctor"},
+	{"counts no jobs that are blocked", "Doctor"},
 	{"passes over what is late", "Doctor"},
 	{"tells what it took once", "Doctor"},
 	{"passes over who paused", "Doctor"},

@@ -150,7 +150,8 @@ func dish(queued int) (string, error) {
 		"Conditions": []view.Condition{view.Working, view.Draining, view.Gone, view.Stuck, view.Silent},
 		"Spark":      template.HTML(chart.Sparkline{Title: "Running", Values: []float64{3, 8, 21, 34, 30, 44, 48}, Class: chart.Own}.SVG()),
 		"Charts":     []template.HTML{template.HTML(ended().Figure()), template.HTML(took().Figure()), template.HTML(backlog().Figure())},
-		"Timeline":   template.HTML(attempts().Figure() + brief().Figure()),
+		"Timeline":   template.HTML(attempts().Figure() + brief().Figure() + lanes().Figure()),
+		"Graph":      template.HTML(graph().Figure()),
 	})
 	return text.String(), err
 }
@@ -216,6 +217,29 @@ func attempts() chart.Timeline {
 // brief has an axis of seconds, with labels that are long.
 func brief() chart.Timeline {
 	return chart.Timeline{Title: "Attempts of job 43", Now: noon.Add(6 * time.Second), Lanes: []chart.Lane{{Name: "1", Segments: []chart.Segment{{Name: "waited", Class: chart.Muted, From: noon}}}}}
+}
+
+// lanes have titles that lead somewhere.
+func lanes() chart.Timeline {
+	c := brief()
+	c.Title = "Attempts of the jobs of flow 12"
+	c.Lanes = append(c.Lanes, c.Lanes[0])
+	c.Lanes[0].Name, c.Lanes[0].Title, c.Lanes[0].Link = "", "fetch", "/jobs/13"
+	c.Lanes[1].Name, c.Lanes[1].Title = "", "page ×9,998"
+	return c
+}
+
+// graph has nodes in all states and of all shapes, and edges of all sorts.
+func graph() chart.Graph {
+	g := chart.Graph{Title: "Jobs of flow 12"}
+	for i, s := range store.States {
+		g.Nodes = append(g.Nodes, chart.Node{Name: "a job that is " + string(s), State: string(s), Link: fmt.Sprint("/jobs/", i), Shape: chart.Shape(i % 4), Bold: i == 1, Layer: i / 3})
+	}
+	for i := range g.Nodes[3:] {
+		g.Edges = append(g.Edges, chart.Edge{From: i, To: i + 3, Note: "that it completes",
+			Line: []chart.Line{chart.Solid, chart.Dashes, chart.Dots}[i%3], Class: []chart.Class{chart.OK, chart.Bad, chart.Muted}[i%3]})
+	}
+	return g
 }
 
 // TestEverythingThatHasAStyleIsLookedAt sees to it that the page has all classes of the style sheet, so that what is

@@ -40,6 +40,7 @@ func (b *board) life() []shown {
 	slow := b.enqueue("render_report", stint.Limited("smtp", "tenant=acme"))
 	b.becomes(slow, stint.Running)
 	limited := b.enqueue("render_report", stint.Limited("tenant=acme"))
+	flow, part := b.flow()
 	cancelled := b.enqueue("send_invoice", stint.Delay(time.Hour))
 	if _, err := b.store.Cancel(b.Context(), []stint.ID{cancelled}, "no need"); err != nil {
 		b.Fatal(err)
@@ -49,10 +50,51 @@ func (b *board) life() []shown {
 	b.submit(`form[action="/queues/reports/pause"] button`)
 	return []shown{
 		{"overview", "/"}, {"jobs", "/jobs"}, {"jobs-filtered", "/jobs?state=failed&state=retrying&queue=mail"},
-		{"job", b.job(failed)}, {"job-running", b.job(slow)}, {"job-limited", b.job(limited)}, {"edit", b.job(failed) + "/edit"}, {"new", "/jobs/new"}, {"bulk", "/jobs/bulk?verb=retry&state=failed"},
+		{"job", b.job(failed)}, {"job-running", b.job(slow)}, {"job-limited", b.job(limited)}, {"flow", b.job(flow)}, {"flow-part", b.job(part)}, {"edit", b.job(failed) + "/edit"}, {"new", "/jobs/new"}, {"bulk", "/jobs/bulk?verb=retry&state=failed"},
 		{"queues", "/queues"}, {"limits", "/limits"}, {"limit", "/limits/smtp"}, {"limit-keys", "/limits/tenant"}, {"kinds", "/kinds"}, {"kind", "/kinds/send_invoice"}, {"errors", "/errors"}, {"schedules", "/schedules"}, {"schedule", "/schedules/nightly-report"},
 		{"engines", "/engines"}, {"engine", fmt.Sprintf("/engines/%d", b.engine().Token)}, {"database", "/database"}, {"metrics", "/figures"}, {"changes", "/changes"},
 		{"problem", "/jobs/99999999"},
+	}
+}
+
+// flow enqueues a flow that has some of everything, and answers with it and the flow within it.
+func (b *board) flow() (flow, within stint.ID) {
+	b.Helper()
+	kind := func(name string) stint.Kind[struct{}] { return stint.NewKind[struct{}](name, stint.Queue("mail")) }
+	f := stint.NewFlow("import")
+	fetch := kind("send_invoice").Add(f, "fetch", struct{}{})
+	in := f.Flow("pages", "import-pages")
+	for range 3 {
+		kind("send_invoice").Add(in, "", struct{}{}, stint.Needs(fetch))
+	}
+	broken := kind("import_orders").Add(f, "import the orders of a customer with a long name", struct{}{}, stint.Needs(fetch))
+	sum := kind("send_invoice").Add(f, "sum", struct{}{}, stint.Needs(in.Node(), broken))
+	kind("print_labels").Add(f, "alarm", struct{}{}, stint.NeedsFailure(broken))
+	kind("send_invoice").Add(f, "tidy", struct{}{}, stint.NeedsEnd(sum))
+	id, err := f.Enqueue(b.Context(), stint.NewClient(b.store))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.becomes(broken.ID(), stint.Failed)
+	return id, in.Node().ID()
+}
+
+func TestTheGraphOfAFlowLeadsToItsJobs(t *testing.T) {
+	b := newBoard(t)
+	b.work()
+	flow, within := b.flow()
+	b.settled(b.job(flow))
+	b.until(`document.querySelectorAll("svg.graph .node.state-completed").length >= 3`)
+	if n := eval[int](b.tab, `document.querySelectorAll("svg.graph .node").length`); n != 6 {
+		t.Errorf("the graph has %d nodes, want 6", n)
+	}
+	if edges := eval[int](b.tab, `document.querySelectorAll("svg.graph .edge").length`); edges != 6 {
+		t.Errorf("the graph has %d edges, want 6", edges)
+	}
+	act(b.tab, "go to the flow within", run(fmt.Sprintf(`document.querySelector('svg.graph a[href="%s"]').dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true}))`, b.job(within))))
+	b.until(fmt.Sprintf(`location.pathname === "%s" && document.querySelector("svg.graph") !== null`, b.job(within)))
+	if n := eval[int](b.tab, `document.querySelectorAll("svg.graph .node").length`); n != 4 { // and what they need outside of it
+		t.Errorf("the graph of the flow within has %d nodes, want 4", n)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package chart draws the charts of a dashboard as SVG: values over time, a
-// sparkline, a ranking in bars, and the history of one thing on an axis of time.
+// sparkline, a ranking in bars, the history of things on an axis of time, and a graph of what needs what.
 //
 // A chart is a struct. SVG returns the picture alone; Figure returns HTML: the picture
 // with its title, its legend and a table of its numbers. Both are safe to put into a
@@ -50,6 +50,11 @@ type row struct {
 
 // figure writes a picture with its title, legend and table, which is closed at first. One without rows is left out.
 func figure(title string, legend []key, svg string, head []string, rows []row) string {
+	return figureWith(title, "Numbers", legend, svg, head, rows)
+}
+
+// figureWith is a figure whose table has a name of its own.
+func figureWith(title, table string, legend []key, svg string, head []string, rows []row) string {
 	var m markup
 	m.begin("figure", "class", "chart")
 	m.element("figcaption", title)
@@ -63,7 +68,7 @@ func figure(title string, legend []key, svg string, head []string, rows []row) s
 	m.WriteString(svg)
 	if len(rows) > 0 {
 		m.begin("details", "class", "more")
-		m.element("summary", "Numbers")
+		m.element("summary", table)
 		m.begin("div", "class", "scroll", "role", "region", "aria-label", title+", as a table", "tabindex", 0)
 		m.begin("table", "class", "rows")
 		m.begin("thead")

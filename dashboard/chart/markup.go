@@ -67,6 +67,19 @@ func (m *markup) picture(class, says string, height int) {
 	m.begin("svg", "class", class, "role", "img", "aria-label", says, "width", "100%", "height", height)
 }
 
+// link begins what leads to an address; nothing for none.
+func (m *markup) link(to string) {
+	if to != "" {
+		m.begin("a", "href", to)
+	}
+}
+
+func (m *markup) endLink(to string) {
+	if to != "" {
+		m.end("a")
+	}
+}
+
 // grid draws a line.
 func (m *markup) grid(x1, x2 percent, y1, y2 float64) {
 	m.element("line", "", "class", "grid", "x1", x1, "x2", x2, "y1", y1, "y2", y2)

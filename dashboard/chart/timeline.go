@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,8 @@ type Timeline struct {
 // Lane is a part that is shown in a line of its own, such as an attempt.
 type Lane struct {
 	Name     string // at the left, where there is room for a few characters: "1"
+	Title    string // above it, where there is room for more; empty for nothing
+	Link     string // where the title leads; empty for nowhere
 	Segments []Segment
 }
 
@@ -35,18 +38,37 @@ type Segment struct {
 const (
 	laneHeight = 20
 	laneBar    = 12
+	laneTitle  = 16 // more for a title
 )
+
+// titled reports whether lanes have titles.
+func (c Timeline) titled() bool {
+	return slices.ContainsFunc(c.Lanes, func(l Lane) bool { return l.Title != "" })
+}
 
 // SVG is the picture.
 func (c Timeline) SVG() string {
 	var m markup
 	all, legend := c.span(), c.legend()
-	bottom := plotTop + max(len(c.Lanes), 1)*laneHeight
-	m.picture("plot timeline", c.summary(all), bottom+labels)
+	height, above := laneHeight, 0
+	if c.titled() {
+		height, above = height+laneTitle, laneTitle
+	}
+	bottom := plotTop + max(len(c.Lanes), 1)*height
+	if above == 0 {
+		m.picture("plot timeline", c.summary(all), bottom+labels)
+	} else { // what leads somewhere is no part of an image
+		m.begin("svg", "class", "plot timeline", "role", "group", "aria-label", c.summary(all), "width", "100%", "height", bottom+labels)
+	}
 	m.grid(0, 100, float64(bottom), float64(bottom))
 	m.axis(all, float64(bottom))
 	for i, lane := range c.Lanes {
-		y := plotTop + i*laneHeight
+		y := plotTop + i*height + above
+		if lane.Title != "" {
+			m.link(lane.Link)
+			m.element("text", cut(lane.Title, fits+10), "class", "name", "x", 0, "y", y-4)
+			m.endLink(lane.Link)
+		}
 		m.label(cut(lane.Name, 6), float64(y+laneBar/2))
 		for _, s := range lane.Segments {
 			left := 100 * all.share(s.From)
@@ -70,7 +92,7 @@ func (c Timeline) Figure() string {
 	var rows []row
 	for _, lane := range c.Lanes {
 		for _, s := range lane.Segments {
-			rows = append(rows, row{s.From, []string{lane.Name, s.Name, c.took(s), s.Note}})
+			rows = append(rows, row{s.From, []string{cmp.Or(lane.Title, lane.Name), s.Name, c.took(s), s.Note}})
 		}
 	}
 	return figure(c.Title, c.legend(), c.SVG(), []string{"From", "Part", "What", "How long", "More"}, rows)
@@ -135,7 +157,7 @@ func (c Timeline) summary(all span) string {
 		for _, s := range lane.Segments {
 			parts = append(parts, s.Name+" "+c.took(s))
 		}
-		lanes = append(lanes, lane.Name+" "+strings.Join(parts, ", "))
+		lanes = append(lanes, cmp.Or(lane.Title, lane.Name)+" "+strings.Join(parts, ", "))
 	}
 	return c.Title + ", from " + read(all.from) + " to " + read(all.to) + ": " + some(lanes)
 }

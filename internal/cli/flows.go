@@ -21,8 +21,8 @@ import (
 )
 
 func (a *app) flowsCommand() *cobra.Command {
-	return a.group(page("flows|flow: Enqueue flows, which are graphs of jobs, and list, show, cancel and retry them"),
-		a.flowsEnqueueCommand(), a.flowsAddCommand(), a.listCommand(page(flowsListHelp), true), a.flowsShowCommand(),
+	return a.group(page("flows|flow: Enqueue flows, which are graphs of jobs, and list, show, draw, cancel and retry them"),
+		a.flowsEnqueueCommand(), a.flowsAddCommand(), a.listCommand(page(flowsListHelp), true), a.flowsShowCommand(), a.flowsGraphCommand(),
 		a.cancelCommand(page(flowsCancelHelp), true), a.retryCommand(page(flowsRetryHelp), true))
 }
 

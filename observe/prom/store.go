@@ -42,10 +42,13 @@ func Store(store report.LiveStats, config ...Config) prometheus.Collector {
 		permits:   gauge("limit_permits", "How many jobs may run at once under a limit that bounds that, of all of its keys in use.", "limit"),
 		held:      gauge("limit_permits_held", "Permits to run jobs under a limit that engines hold.", "limit"),
 		asked:     gauge("limit_permits_asked", "Permits to run jobs under a limit that engines wait for.", "limit"),
+		flows:     gauge("flows_open", "Flows that have not ended, among the first 100,000 jobs that wait for others."),
+		blocked:   gauge("jobs_blocked", "Jobs of flows that wait for others, among the same."),
+		noted:     gauge("oldest_note_age_seconds", "For how long the oldest change that jobs may wait for, of another job or a signal, has not been looked at: 0 in health."),
 		age:       gauge("oldest_job_age_seconds", "For how long the oldest job that is due and not taken has been due.", "queue"),
 	}
 	if x, ok := store.(report.Checker); ok {
-		b.ages = sample.New(func(ctx context.Context) (map[string]time.Duration, error) { return agesOf(ctx, x) })
+		b.ages = sample.New(func(ctx context.Context) (facts, error) { return factsOf(ctx, x) })
 	}
 	b.limits = limitsOf(store)
 	return b
@@ -64,15 +67,15 @@ type backlog struct {
 	names   bounded // of limits
 	figures *sample.Sample[report.Analytics]
 	groups  *sample.Sample[[]report.DueGroup]
-	ages    *sample.Sample[map[string]time.Duration] // by queue; nil for a store that does not tell
-	limits  *sample.Sample[[]store.LimitInfo]        // nil for a store that has none
+	ages    *sample.Sample[facts]             // nil for a store that does not tell
+	limits  *sample.Sample[[]store.LimitInfo] // nil for a store that has none
 
-	up, sampled, queued, limited, postponed, claimed, zombies, age, permits, held, asked *prometheus.Desc
+	up, sampled, queued, limited, postponed, claimed, zombies, age, permits, held, asked, flows, blocked, noted *prometheus.Desc
 }
 
 // Describe implements [prometheus.Collector].
 func (b *backlog) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{b.up, b.sampled, b.queued, b.limited, b.postponed, b.claimed, b.zombies, b.age, b.permits, b.held, b.asked} {
+	for _, desc := range []*prometheus.Desc{b.up, b.sampled, b.queued, b.limited, b.postponed, b.claimed, b.zombies, b.age, b.permits, b.held, b.asked, b.flows, b.blocked, b.noted} {
 		out <- desc
 	}
 }
@@ -109,10 +112,13 @@ func (b *backlog) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	if ages := b.ages.Get(ctx); ages.Known() {
+		tell(b.flows, float64(ages.Value.flows.Open))
+		tell(b.blocked, float64(ages.Value.flows.Blocked))
+		tell(b.noted, ages.Value.noted.Seconds())
 		oldest := map[string]time.Duration{}
-		for _, queue := range slices.Sorted(maps.Keys(ages.Value)) {
+		for _, queue := range slices.Sorted(maps.Keys(ages.Value.ages)) {
 			label := b.queues.of(queue)
-			oldest[label] = max(oldest[label], ages.Value[queue])
+			oldest[label] = max(oldest[label], ages.Value.ages[queue])
 		}
 		for _, queue := range b.queues.all() {
 			oldest[queue] += 0
@@ -189,26 +195,36 @@ func (b *backlog) byQueue(groups []report.DueGroup, queued int64) map[string]int
 	return counts
 }
 
-// agesOf asks how old the oldest work of each queue is.
-func agesOf(ctx context.Context, st report.Checker) (map[string]time.Duration, error) {
+// facts are what a store tells of itself.
+type facts struct {
+	ages  map[string]time.Duration // of the oldest work of each queue
+	flows report.FlowFacts
+	noted time.Duration // how old the oldest note is
+}
+
+// factsOf asks a store about itself.
+func factsOf(ctx context.Context, st report.Checker) (facts, error) {
 	signs, err := st.Examine(ctx, report.Options{})
 	if err != nil {
-		return nil, err
+		return facts{}, err
 	}
 	for _, f := range signs.Findings {
 		if f.Code == report.CodeNotChecked && f.Severity != report.SeverityNote {
-			return nil, errors.New(f.Subject + ": " + f.Problem)
+			return facts{}, errors.New(f.Subject + ": " + f.Problem)
 		}
 	}
 	now := time.Now()
 	if c, ok := st.(store.Clock); ok {
 		if now, err = c.Now(ctx); err != nil {
-			return nil, err
+			return facts{}, err
 		}
 	}
-	ages := map[string]time.Duration{}
+	found := facts{ages: map[string]time.Duration{}, flows: signs.Flows}
 	for _, b := range signs.Backlogs {
-		ages[b.Queue] = max(ages[b.Queue], now.Sub(b.Oldest))
+		found.ages[b.Queue] = max(found.ages[b.Queue], now.Sub(b.Oldest))
 	}
-	return ages, nil
+	if !signs.Flows.Noted.IsZero() {
+		found.noted = max(0, now.Sub(signs.Flows.Noted))
+	}
+	return found, nil
 }

@@ -1,6 +1,7 @@
 package prom_test
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/observe/prom"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
 )
@@ -68,6 +70,29 @@ stint_store_up 1
 		if problems, err := testutil.CollectAndLint(c); err != nil || len(problems) > 0 {
 			t.Errorf("%v, %v", problems, err)
 		}
+	})
+}
+
+// noted is a store in which nobody looks at a note.
+type noted struct{ *sqlite.Store }
+
+func (noted) Examine(context.Context, report.Options) (report.Facts, error) {
+	return report.Facts{Flows: report.FlowFacts{Open: 2, Blocked: 300, Noted: time.Now().Add(-45 * time.Second)}}, nil
+}
+
+func TestFlowsAndNotesAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shows(t, prom.Store(noted{filled(t)}), `
+# HELP stint_flows_open Flows that have not ended, among the first 100,000 jobs that wait for others.
+# TYPE stint_flows_open gauge
+stint_flows_open 2
+# HELP stint_jobs_blocked Jobs of flows that wait for others, among the same.
+# TYPE stint_jobs_blocked gauge
+stint_jobs_blocked 300
+# HELP stint_oldest_note_age_seconds For how long the oldest change that jobs may wait for, of another job or a signal, has not been looked at: 0 in health.
+# TYPE stint_oldest_note_age_seconds gauge
+stint_oldest_note_age_seconds 45
+`, "stint_flows_open", "stint_jobs_blocked", "stint_oldest_note_age_seconds")
 	})
 }
 

@@ -301,7 +301,8 @@ create table stint.notes (
   n     bigint   primary key default nextval('stint.note_numbers'), -- its number
   jobs  bigint[] not null, -- their ids
   after bigint   not null default 0, -- of those who wait for the first of them, the last that was looked at
-  flow  bigint   -- that they were added to; null for none
+  flow  bigint,  -- that they were added to; null for none
+  at    timestamptz not null default clock_timestamp() -- since when
 );
 -- Whether all that was added to a flow was looked at.
 create index notes_flow on stint.notes (flow) where flow is not null;

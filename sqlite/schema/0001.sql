@@ -251,7 +251,8 @@ create table stint_progress (
 -- nearly always.
 create table stint_notes (
   job   integer primary key, -- its id
-  after integer not null     -- of those who wait for it, the last that was looked at; 0 for none
+  after integer not null,    -- of those who wait for it, the last that was looked at; 0 for none
+  at    integer not null default (cast(unixepoch('subsec') * 1000000 as integer)) -- since when
 ) strict;
 
 -- Flows. Each is a job as well, of this id, which no engine runs: it ends when its jobs have.
