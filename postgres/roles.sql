@@ -95,6 +95,6 @@ begin
   end loop;
   grant execute on function stint.frontiers to stint_producer, stint_viewer;
   grant execute on function stint.take_keys, stint.take_unique, stint.store_job, stint.store_flow to stint_producer;
-  grant execute on function stint.enqueue, stint.signal to stint_producer, stint_caller;
+  grant execute on function stint.enqueue, stint.signal, stint.answer to stint_producer, stint_caller;
 end
 $$;
