@@ -36,7 +36,7 @@ func (d *database) ask(engine store.EngineID, s store.StepRecord) (stint.Recorde
 		kept = d.steps[key]
 		kept.Question, kept.Ended = &q, time.Time{}
 		d.steps[key] = kept
-	} else if !d.mayAsk(engine, s) {
+	} else if !there || !d.mayAsk(engine, s) {
 		return stint.RecordedStep{}, nil
 	}
 	kept = d.steps[key]

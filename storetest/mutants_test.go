@@ -339,7 +339,6 @@ var mutants = []struct{ fault, group string }{
 	{"records a step of an attempt that has ended", "Questions"},
 	{"keeps the steps of the deleted", "Questions"},
 	{"does not ring at a commit", "Questions"},
-	{"takes steps for those of every job", "Questions"},
 
 	{"begins a job when one of what it needs has ended", "Flows"},
 	{"promotes what waits for jobs", "Flows"},

@@ -936,7 +936,9 @@ begin
     insert into stint.steps (job, name, pos, began, ended, result, signal, question, until)
       select s.job, s.name, s.pos, clock - s.began * interval '1 microsecond', clock - s.ended * interval '1 microsecond', nullif(s.result, '')::jsonb, s.signal,
              s.question::jsonb, case when s.question is not null then s.until end
-      from able s where s.result <> '' or s.question is not null
+      from able s
+      where case when s.question is null then s.result <> ''
+                 else not exists (select from stint.steps t where t.job = s.job and t.name = s.name) end -- it would wait for who answers
       order by s.job, s.name collate "C" -- as every call does, so that none waits for another crosswise
       on conflict do nothing
       returning job, name)
