@@ -46,10 +46,10 @@ type Question struct {
 
 // Answer is what somebody answered to a question.
 type Answer struct {
-	Choice  string    `json:"choice"`            // one of those that the handler gave
-	By      string    `json:"by"`                // who: 1 to 255 bytes
-	Comment string    `json:"comment,omitempty"` // at most 4 KiB; empty for none
-	At      time.Time `json:"at"`                // when, by the store's clock, which sets it
+	Choice  string    `json:"choice" doc:"One of those that the question gave"`
+	By      string    `json:"by" doc:"Who answered"`                      // 1 to 255 bytes
+	Comment string    `json:"comment,omitempty" doc:"What else was said"` // at most 4 KiB; empty for none
+	At      time.Time `json:"at" doc:"When it was answered"`              // by the store's clock, which sets it
 }
 
 // Ask asks people a question, and returns the first answer. It gives them two or more choices; one of them is

@@ -9,14 +9,18 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// Step is a recorded step of a job.
+// Step is a recorded step of a job, or a question that it asks.
 type Step struct {
-	Name   string          `json:"name"`
-	Began  time.Time       `json:"began" doc:"When it began, as the attempt saw it that recorded it"`
-	Ended  time.Time       `json:"ended" doc:"When it was recorded"`
-	Result json.RawMessage `json:"result,omitempty" doc:"What it returned; absent if it is hidden, or too large to be shown with the job"`
-	Bytes  int64           `json:"bytes,omitempty" doc:"How large the result is that is left out for its size"`
+	Name     string          `json:"name"`
+	Began    time.Time       `json:"began" doc:"When it began, as the attempt saw it that recorded it; when a question was asked"`
+	Ended    time.Time       `json:"ended,omitzero" doc:"When it was recorded; absent while a question has no answer"`
+	Result   json.RawMessage `json:"result,omitempty" doc:"What it returned, or the answer to its question; absent while there is none, if it is hidden, or too large to be shown with the job"`
+	Bytes    int64           `json:"bytes,omitempty" doc:"How large the result is that is left out for its size"`
+	Question *stint.Question `json:"question,omitempty" doc:"What it asks people; absent for other steps"`
 }
+
+// IsOpen reports whether it is a question that has no answer yet.
+func (s Step) IsOpen() bool { return s.Question != nil && s.Ended.IsZero() }
 
 // Took is how long it took.
 func (s Step) Took() time.Duration { return max(0, s.Ended.Sub(s.Began)) }
@@ -32,7 +36,7 @@ func StepsOf(ctx context.Context, st store.StepReader, id stint.ID) ([]Step, err
 	}
 	all := make([]Step, len(recorded))
 	for i, r := range recorded {
-		all[i] = Step{Name: r.Name, Began: r.Began, Ended: r.Ended, Result: r.Result}
+		all[i] = Step{Name: r.Name, Began: r.Began, Ended: r.Ended, Result: r.Result, Question: r.Question}
 	}
 	return all, nil
 }
