@@ -172,8 +172,11 @@ func parseAnswering(path string) (*template.Template, error) {
 	return template.New("").Funcs(functions(path)).ParseFS(files, "templates/answering.html", "templates/parts.html")
 }
 
-// answeringStyle is how such a page looks: the style of all, which others get only once they are known.
-func answeringStyle(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Cache-Control", "public, max-age=3600")
-	http.ServeFileFS(w, r, files, "assets/style.css")
+// answeringAsset serves what such a page looks like: of the assets of all pages, which others get only once they
+// are known.
+func answeringAsset(name string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "public, max-age=3600")
+		http.ServeFileFS(w, r, files, "assets/"+name)
+	})
 }

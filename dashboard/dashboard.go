@@ -125,7 +125,9 @@ func New(store Store, c Config) (*Dashboard, error) {
 	probe, outer := http.StripPrefix(c.Path, probes.Handler(c.Health)), http.NewServeMux()
 	outer.Handle("GET "+c.Path+"/healthz", probe)
 	outer.Handle("GET "+c.Path+"/readyz", probe)
-	outer.Handle("GET "+c.Path+link.Path+"style.css", g.Shield(http.HandlerFunc(answeringStyle)))
+	for _, name := range []string{"style.css", "icon.svg"} {
+		outer.Handle("GET "+c.Path+link.Path+name, g.Shield(answeringAsset(name)))
+	}
 	outer.Handle("GET "+c.Path+link.Path+"{token}", g.Shield(b.answeringPage()))
 	outer.Handle("POST "+c.Path+link.Path+"{token}", g.Shield(b.answeringPage()))
 	outer.Handle("/", g.Wrap(http.StripPrefix(c.Path, inner)))

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 
@@ -16,7 +15,7 @@ import (
 // questionsPage lists the questions that people can answer.
 type questionsPage struct {
 	Questions []store.OpenQuestion
-	Next      string // the query of the next page; empty on the last one
+	Next      stint.ID // where the next page goes on; 0 on the last one
 }
 
 // questions lists the open questions. The API hides what the role may not see.
@@ -26,11 +25,7 @@ func (b *Dashboard) questions(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := questionsPage{Questions: p.Questions}
-	if p.Next != 0 {
-		shown.Next = url.Values{"before": {p.Next.String()}}.Encode()
-	}
-	return shown, nil
+	return questionsPage{p.Questions, p.Next}, nil
 }
 
 // question is an open one as its buttons need it.

@@ -22,6 +22,23 @@ type Step struct {
 // IsOpen reports whether it is a question that has no answer yet.
 func (s Step) IsOpen() bool { return s.Question != nil && s.Ended.IsZero() }
 
+// AnswerInWords says what came of a question; empty for other steps, and if it is not known.
+func (s Step) AnswerInWords() string {
+	var came struct {
+		stint.Answer
+		Timeout bool `json:"timeout"`
+	}
+	switch {
+	case s.Question == nil || s.Result == nil || json.Unmarshal(s.Result, &came) != nil:
+		return ""
+	case came.Timeout:
+		return "not answered in time"
+	case came.Comment != "":
+		return came.Choice + ", by " + came.By + ": " + came.Comment
+	}
+	return came.Choice + ", by " + came.By
+}
+
 // Took is how long it took.
 func (s Step) Took() time.Duration { return max(0, s.Ended.Sub(s.Began)) }
 

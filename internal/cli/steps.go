@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -62,7 +63,7 @@ func (a *app) showSteps(shown view.Job) {
 	}
 	fmt.Fprintln(a.out)
 	printTable(a, ended, "", row{"step", "ended", "took", "result"}, func(s view.Step) row {
-		result := cut(string(plainJSON(s.Result)), 60)
+		result := cut(cmp.Or(s.AnswerInWords(), string(plainJSON(s.Result))), 60)
 		if s.Bytes > 0 {
 			result = fmt.Sprintf("%s bytes, see stint jobs steps %d", words.Count(s.Bytes), shown.ID)
 		}
