@@ -47,7 +47,7 @@ func (a *app) questionsListCommand() *cobra.Command {
 
 func (a *app) listQuestions(p ops.QuestionPage, now time.Time) {
 	printTable(a, p.Questions, "no question is open", row{"job", "question", "kind", "asked", "until", "choices", "text"}, func(q store.OpenQuestion) row {
-		return row{q.Job, q.Name, q.Kind, words.Ago(q.Asked, now), words.Ago(q.Until, now), strings.Join(q.Choices, ", "), cut(q.Text, 60)}
+		return row{q.Job, q.Name, q.Kind, words.Ago(q.Asked, now), words.Ago(q.Until, now), strings.Join(q.Choices, ", "), cut(strings.Join(strings.Fields(q.Text), " "), 60)}
 	})
 	if p.Next != 0 {
 		a.note("there may be more: --before %d", p.Next)
