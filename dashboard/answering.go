@@ -168,7 +168,7 @@ func (b *Dashboard) answer(w http.ResponseWriter, r *http.Request, status int, p
 	_, _ = w.Write(text.Bytes())
 }
 
-func parseAnswering(path string) (*template.Template, error) {
+func answeringTemplate(path string) (*template.Template, error) {
 	return template.New("").Funcs(functions(path)).ParseFS(files, "templates/answering.html", "templates/parts.html")
 }
 

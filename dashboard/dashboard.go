@@ -102,7 +102,7 @@ func New(store Store, c Config) (*Dashboard, error) {
 	if b.templates, err = parse(c.Path); err != nil {
 		return nil, err
 	}
-	if b.answering, err = parseAnswering(c.Path); err != nil {
+	if b.answering, err = answeringTemplate(c.Path); err != nil {
 		return nil, err
 	}
 	if c.Health == nil {

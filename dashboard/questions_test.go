@@ -14,7 +14,7 @@ import (
 )
 
 func TestThePagesOfLinksAreAsTheyWere(t *testing.T) {
-	page, err := parseAnswering("/stint")
+	page, err := answeringTemplate("/stint")
 	if err != nil {
 		t.Fatal(err)
 	}
