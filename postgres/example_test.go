@@ -16,7 +16,7 @@ func ExampleRoles() {
 		return
 	}
 	for line := range strings.Lines(script) {
-		if strings.Contains(line, "signal to") {
+		if strings.Contains(line, "answer to") {
 			fmt.Println(strings.TrimSpace(line))
 		}
 	}

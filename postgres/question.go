@@ -34,14 +34,18 @@ const (
 // Answer implements [store.Questioner].
 func (s *Store) Answer(ctx context.Context, tx stint.Tx, job stint.ID, question string, a stint.Answer) (err error) {
 	defer wrap(&err, "answer the question %q of job %d", question, job)
-	give := []statement{{s.sql.in(answerSQL), []any{int64(job), question, a.Choice, a.By, a.Comment, !tx.Quiet}}}
-	scan := func(row func(...any) error) error { return row(new(any)) }
+	give := statement{s.sql.in(answerSQL), []any{int64(job), question, a.Choice, a.By, a.Comment, !tx.Quiet}}
 	if tx.Handle != nil {
-		err = runIn(ctx, tx, give, scan)
-	} else {
-		err = spoken(ctx, s.pool, func(c *pgxpool.Conn) error { return runBatch(ctx, c, give, scan) })
+		err = runIn(ctx, tx, []statement{give}, func(row func(...any) error) error { return row(new(any)) })
+		return refusedAnswer(question, err)
 	}
-	return refusedAnswer(question, err)
+	// Whatever the session's isolation: who waited for another's answer is to see it.
+	batch := &pgx.Batch{}
+	batch.Queue(beginSQL)
+	batch.Queue(give.text, give.args...)
+	batch.Queue(commitSQL)
+	err = spoken(ctx, s.pool, func(c *pgxpool.Conn) error { return c.SendBatch(ctx, batch).Close() })
+	return refusedAnswer(question, translate(err))
 }
 
 // refusedAnswer adds to an error of stint.answer what it is about.
