@@ -416,6 +416,63 @@ func ExampleAwait() {
 	// a desk is approved by ada
 }
 
+// A job asks people, and holds no slot until one of them answers.
+func ExampleAsk() {
+	ctx := context.Background()
+	db, err := sqlite.Open(ctx, sqlite.Memory)
+	if err != nil {
+		panic(err)
+	}
+	defer db.Close()
+	mux := stint.NewMux()
+	order := stint.NewKind[int]("order")
+	stint.Handle(mux, order, func(ctx context.Context, _ *stint.Job, total int) error {
+		a, err := stint.Ask(ctx, "approve", fmt.Sprintf("Pay %d EUR to ACME?", total), 72*time.Hour, "pay", "refuse")
+		switch {
+		case errors.Is(err, stint.ErrNoAnswer):
+			return stint.Cancel("nobody answered")
+		case err != nil:
+			return err
+		case a.Choice == "refuse":
+			return stint.Cancel(a.By + " refused it")
+		}
+		fmt.Println(a.By, "has", total, "EUR paid")
+		return nil
+	})
+	client := stint.NewClient(db)
+	id, err := order.Enqueue(ctx, client, 900)
+	if err != nil {
+		panic(err)
+	}
+	e, err := engine.New(db, mux, engine.Config{})
+	if err != nil {
+		panic(err)
+	}
+	run := func() {
+		if _, err := db.Promote(ctx, time.Time{}, 10); err != nil {
+			panic(err)
+		}
+		if _, err := e.RunReady(ctx, nil); err != nil {
+			panic(err)
+		}
+	}
+	run()
+	open, err := db.Questions(ctx, store.QuestionFilter{})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(open[0].Text, open[0].Choices)
+	// Days later, by a button, a link, the command line or a program:
+	fmt.Println(client.Answer(ctx, id, "approve", stint.Answer{Choice: "pay", By: "ada"}))
+	fmt.Println(client.Answer(ctx, id, "approve", stint.Answer{Choice: "refuse", By: "bob"}))
+	run()
+	// Output:
+	// Pay 900 EUR to ACME? [pay refuse]
+	// <nil>
+	// answer the question "approve" of job 1: stint: the question "approve" was answered by ada: pay
+	// ada has 900 EUR paid
+}
+
 // A handler says how far it is, and logs lines that people see with the job.
 func ExampleSetProgress() {
 	load := func(ctx context.Context, _ *stint.Job, pages int) error {

@@ -30,6 +30,9 @@ type JobInfo struct {
 	// has it run before it is due.
 	Awaits []string `json:"awaits,omitempty" doc:"The signals that it waits for while it is blocked: one of them has it run before it is due"`
 
+	// Asks are the names of the questions whose answers the job waits for while it is [Blocked].
+	Asks []string `json:"asks,omitempty" doc:"The questions whose answers it waits for while it is blocked: the first answer has it run before it is due"`
+
 	// Flow is the flow that the job belongs to, and Node its name there; 0 and empty for none.
 	Flow ID     `json:"flow,omitempty" doc:"The flow that it belongs to"`
 	Node string `json:"node,omitempty" doc:"Its name there"`

@@ -6,13 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/stint-go/stint/internal/failure"
 	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -108,6 +106,9 @@ func (a *Run) await(ctx context.Context, name, signal string, d time.Duration) (
 		if err := s.awaiting(name); err != nil {
 			return nil, err // the next run takes it, which its signal wakes
 		}
+		if err := s.noQuestion(name); err != nil {
+			return nil, err
+		}
 		ends := name + " until"
 		defer s.failed(ends) // it belongs to this one, which may be called again
 		until, err := step(ctx, true, Tx{}, ends, func(context.Context) (time.Time, error) {
@@ -128,17 +129,14 @@ func (a *Run) await(ctx context.Context, name, signal string, d time.Duration) (
 	})
 }
 
-// newAwaiting is what ends a run whose job waits for signals, by the steps that wait for them.
+// newAwaiting is what ends a run whose job waits for signals, by the steps that wait for them, or for answers.
 func newAwaiting(awaits map[string]string, until time.Time, wait time.Duration) *suspended {
-	names := slices.Compact(slices.Sorted(maps.Values(awaits)))
-	for i, name := range names {
-		names[i] = fmt.Sprintf("%q", name)
-	}
-	why := fmt.Sprintf("awaits the signal %s until %s", strings.Join(names, " or "), until.UTC().Format(time.RFC3339))
+	signals, questions := failure.Awaited(awaits)
+	why := fmt.Sprintf("%s until %s", words.Awaits(signals, questions), until.UTC().Format(time.RFC3339))
 	return &suspended{until, failure.Snooze{Wait: max(0, wait), Why: why, Awaits: awaits}}
 }
 
-// ErrEnded says that a job has ended, or was cancelled, so that a signal would come too late.
+// ErrEnded says that a job has ended, or was cancelled, so that a signal or an answer would come too late.
 var ErrEnded = errors.New("stint: the job has ended")
 
 // Signal sends a signal to a job, whose handler takes it by [Await]: before it runs, while it waits or between

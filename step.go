@@ -32,12 +32,13 @@ const inPlace = 5 * time.Second
 // has now.
 var ErrStepChanged = errors.New("stint: the recorded step is of another type")
 
-// RecordedStep is what a step came to.
+// RecordedStep is what a step came to, or a question that has no answer yet.
 type RecordedStep struct {
-	Name   string          `json:"name"`
-	Began  time.Time       `json:"began" doc:"When it began, as the attempt saw it that recorded it"`
-	Ended  time.Time       `json:"ended" doc:"When it was recorded"`
-	Result json.RawMessage `json:"result" doc:"What it returned"`
+	Name     string
+	Began    time.Time       // when it began, as the attempt saw it that recorded it, or was asked
+	Ended    time.Time       // when it was recorded; the zero time while a question is open
+	Result   json.RawMessage // what it returned; nil while a question is open
+	Question *Question       // what it asked people; nil for other steps
 }
 
 // Step does a part of a handler's work once. What f returns is recorded with the job under the name of
@@ -227,7 +228,8 @@ type steps struct {
 	running   int               // steps that are not recorded yet
 	called    map[string]string // where each step was called that runs or succeeded in this run
 	suspended *suspended
-	awaits    map[string]string // the signals that it waits for, by step
+	awaits    map[string]string // the signals that it waits for, by step; empty for the answer to a question
+	asked     map[string]bool   // the questions that are kept, or are being
 	sleeps    chan struct{}     // closed when suspended is set; nil until somebody waits for that
 	dropped   bool              // the handler did not return the error of the sleep
 }
@@ -297,7 +299,7 @@ func (s *steps) suspend(err *suspended) error {
 func (s *steps) awaiting(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.awaits[name] == "" {
+	if _, waits := s.awaits[name]; !waits {
 		return nil
 	}
 	return s.suspended
@@ -335,6 +337,9 @@ func (s *steps) end(returned, err error, now time.Time) error {
 	gave := "stint.Sleep"
 	if len(s.awaits) > 0 {
 		end, gave = newAwaiting(maps.Clone(s.awaits), until, wait), "stint.Await"
+		if slices.Max(slices.Collect(maps.Values(s.awaits))) == "" {
+			gave = "stint.Ask"
+		}
 	}
 	if s.dropped {
 		end.as.Why += "; its handler did not return the error that " + gave + " gave it"
@@ -349,7 +354,7 @@ func (s *steps) read(ctx context.Context, a *Run) error {
 	if s.loaded {
 		return nil
 	}
-	recorded, called, size := map[string]json.RawMessage{}, map[string]string{}, 0
+	recorded, called, asked, size := map[string]json.RawMessage{}, map[string]string{}, map[string]bool{}, 0
 	if a.Steps != nil {
 		all, err := a.Steps.Recorded(ctx)
 		if err != nil {
@@ -358,11 +363,15 @@ func (s *steps) read(ctx context.Context, a *Run) error {
 		for _, r := range all {
 			recorded[r.Name] = r.Result
 			size += compactLen(r.Result)
+			if r.Question != nil {
+				asked[r.Name] = true
+				size += r.Question.size()
+			}
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.loaded, s.recorded, s.called, s.bytes = true, recorded, called, size
+	s.loaded, s.recorded, s.called, s.asked, s.bytes = true, recorded, called, asked, size
 	return nil
 }
 
@@ -492,6 +501,9 @@ func (a *Run) step(ctx context.Context, waits bool, tx Tx, name string, do func(
 
 // record records what a step comes to.
 func (a *Run) record(ctx context.Context, tx Tx, name string, s *steps, f func() (json.RawMessage, error)) (result json.RawMessage, err error) {
+	if err := s.noQuestion(name); err != nil {
+		return nil, err
+	}
 	began := time.Now()
 	value, err := f()
 	if err != nil {

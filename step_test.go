@@ -109,6 +109,9 @@ func (commits) Record(_ context.Context, _ stint.Tx, _ string, _ time.Time, resu
 func (commits) Take(context.Context, string, string, time.Time) (json.RawMessage, error) {
 	return json.RawMessage(`{"signal": 1, "value": {"n": 7}}`), nil
 }
+func (commits) Ask(_ context.Context, name string, q stint.Question) (stint.RecordedStep, error) {
+	return stint.RecordedStep{Name: name, Question: &q}, nil
+}
 func (commits) Now() time.Time { return time.Now() }
 func (commits) Err() error     { return nil }
 

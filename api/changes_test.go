@@ -52,6 +52,7 @@ func TestChangesSayWhoDidWhatAndWhatCameOfIt(t *testing.T) {
 		{200, "POST", "/jobs/retry", `{"ids":[1,2]}`, "jobs retry", "", `"ids":[1,2]`, "done"},
 		{200, "POST", "/jobs/delete", `{"filter":{"kind":"fax"}}`, "jobs delete", "", `"filter":{"kind":"fax"}`, "done"},
 		{200, "POST", "/jobs/3/signal", `{"name":"approved","value":"top secret","key":"k"}`, "jobs signal", "3", `{"key":"k","name":"approved"}`, "done"},
+		{404, "POST", "/jobs/3/answer", `{"question":"approve","choice":"pay","comment":"top secret"}`, "jobs answer", "3", `{"choice":"pay","question":"approve"}`, "failed"},
 		{409, "POST", "/jobs/1/signal", `{"name":"approved","value":{"a":"top secret"}}`, "jobs signal", "1", `{"name":"approved"}`, "failed"},
 		{404, "POST", "/engines/12345678901234567/drain", "", "engines drain", "12345678901234567", "", "failed"},
 		{404, "POST", "/leases/retention/release", `{}`, "leases release", "retention", "", "failed"},

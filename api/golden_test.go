@@ -76,6 +76,42 @@ var blocked = stint.JobInfo{
 	Created: ago(time.Hour), Due: noon.Add(72 * time.Hour), MaxLosses: 3, Awaits: []string{"approved", "withdrawn"},
 }
 
+// asking is a job that waits for answers.
+var asking = stint.JobInfo{
+	ID: 46, Kind: "order", State: stint.Blocked, Queue: "default", Args: json.RawMessage(`{}`), Attempt: 1, Correlation: "46", Retry: "none",
+	Created: ago(time.Hour), Due: noon.Add(72 * time.Hour), MaxLosses: 3, Asks: []string{"approve", "ship <b>"},
+}
+
+var pay = stint.Question{Text: "Pay 900 EUR to <ACME>?", Choices: []string{"pay", "refuse"}, Until: noon.Add(72 * time.Hour)}
+
+func (fixed) Questions(_ context.Context, f store.QuestionFilter) ([]store.OpenQuestion, error) {
+	if f.Before > 0 {
+		return nil, nil
+	}
+	return []store.OpenQuestion{
+		{Job: 46, Kind: "order", Queue: "default", Name: "approve", Asked: ago(time.Hour), Question: pay},
+		{Job: 46, Kind: "order", Queue: "default", Name: "ship <b>", Asked: ago(time.Minute), Question: stint.Question{Text: "How?", Choices: []string{"air"}, Until: noon.Add(time.Hour)}},
+	}, nil
+}
+
+func (fixed) Answer(_ context.Context, _ stint.Tx, id stint.ID, question string, a stint.Answer) error {
+	if id == 77 {
+		return stint.ErrNotFound
+	}
+	switch question {
+	case "approve":
+		if a.By != "ann" {
+			return fmt.Errorf("answered by %q", a.By)
+		}
+		return nil
+	case "budget":
+		return &stint.AnsweredError{Question: question, Answer: stint.Answer{Choice: "yes", By: "bob", Comment: "<ok>", At: ago(time.Minute)}}
+	case "late":
+		return stint.ErrNoAnswer
+	}
+	return stint.ErrNotAsked
+}
+
 // needing is a job of a flow that needs another.
 var needing = stint.JobInfo{
 	ID: 45, Kind: "sum", State: stint.Blocked, Queue: "default", Args: json.RawMessage(`{}`), Attempt: 1, Correlation: "45", Retry: "none",
@@ -83,7 +119,7 @@ var needing = stint.JobInfo{
 }
 
 func (fixed) Job(_ context.Context, id stint.ID) (*stint.JobInfo, error) {
-	for _, j := range append(fixedJobs(), blocked, needing) {
+	for _, j := range append(fixedJobs(), blocked, needing, asking) {
 		if j.ID == id {
 			return &j, nil
 		}
@@ -114,6 +150,13 @@ func (fixed) FlowGraph(_ context.Context, flow stint.ID, _, _ int) (store.FlowGr
 }
 
 func (fixed) Steps(_ context.Context, id stint.ID) ([]stint.RecordedStep, error) {
+	if id == 46 {
+		return []stint.RecordedStep{
+			{Name: "budget", Began: ago(2 * time.Hour), Ended: ago(time.Hour), Result: json.RawMessage(`{"at":"2026-03-01T11:00:00Z","by":"bob","choice":"yes"}`),
+				Question: &stint.Question{Text: "Is there a budget?", Choices: []string{"yes", "no"}, Until: noon.Add(time.Hour)}},
+			{Name: "approve", Began: ago(time.Hour), Question: &pay},
+		}, nil
+	}
 	if id != 42 {
 		return nil, nil
 	}
@@ -316,6 +359,18 @@ func TestAnswersAreAsTheyWere(t *testing.T) {
 		{"problem_no_such_job_to_signal", guard.Operator, 404, "POST", "/jobs/77/signal", `{"name":"approved"}`},
 		{"problem_no_signal", guard.Operator, 422, "POST", "/jobs/44/signal", `{"name":" approved"}`},
 		{"problem_role_of_a_signal", guard.Viewer, 403, "POST", "/jobs/44/signal", `{"name":"approved"}`},
+		{"job_that_asks", guard.Operator, 200, "GET", "/jobs/46", ""},
+		{"job_that_asks_for_viewers", guard.Viewer, 200, "GET", "/jobs/46", ""},
+		{"questions", guard.Operator, 200, "GET", "/questions", ""},
+		{"questions_for_viewers", guard.Viewer, 200, "GET", "/questions?limit=2", ""},
+		{"questions_none", guard.Viewer, 200, "GET", "/questions?before=46", ""},
+		{"answered", guard.Operator, 200, "POST", "/jobs/46/answer", `{"question":"approve","choice":"pay","comment":"fine"}`},
+		{"problem_answered", guard.Operator, 409, "POST", "/jobs/46/answer", `{"question":"budget","choice":"no"}`},
+		{"problem_no_answer_in_time", guard.Operator, 409, "POST", "/jobs/46/answer", `{"question":"late","choice":"no"}`},
+		{"problem_not_asked", guard.Operator, 404, "POST", "/jobs/46/answer", `{"question":"none","choice":"no"}`},
+		{"problem_no_such_job_to_answer", guard.Operator, 404, "POST", "/jobs/77/answer", `{"question":"approve","choice":"pay"}`},
+		{"problem_no_choice", guard.Operator, 422, "POST", "/jobs/46/answer", `{"question":"approve","choice":" pay"}`},
+		{"problem_role_of_an_answer", guard.Viewer, 403, "POST", "/jobs/46/answer", `{"question":"approve","choice":"pay"}`},
 		{"jobs", guard.Operator, 200, "GET", "/jobs?limit=2", ""},
 		{"job_ids", guard.Viewer, 200, "GET", "/job-ids?limit=2", ""},
 		{"counts", guard.Viewer, 200, "GET", "/counts", ""},

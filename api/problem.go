@@ -21,6 +21,9 @@ type Problem struct {
 	Job      stint.ID `json:"job,omitempty" doc:"The job that is in the way"`
 	Key      string   `json:"key,omitempty" doc:"The idempotency key that stands for another job"`
 	Schedule string   `json:"schedule,omitempty" doc:"The schedule whose job is in the way"`
+
+	Question string        `json:"question,omitempty" doc:"The question that was answered"`
+	Answer   *stint.Answer `json:"answer,omitempty" doc:"Its answer"`
 }
 
 // problemType begins the type of each problem that has one.
@@ -36,6 +39,8 @@ var conditions = []struct {
 }{
 	{stint.ErrNotFound, "no-such-job", http.StatusNotFound, ""},
 	{stint.ErrEnded, "ended", http.StatusConflict, ""},
+	{stint.ErrNotAsked, "not-asked", http.StatusNotFound, ""},
+	{stint.ErrNoAnswer, "no-answer", http.StatusConflict, ""},
 	{stint.ErrNoSchedule, "no-such-schedule", http.StatusNotFound, ""},
 	{ops.ErrNoLimit, "no-such-limit", http.StatusNotFound, ""},
 	{ops.ErrFreeLease, "free-lease", http.StatusNotFound, ""},
@@ -51,6 +56,7 @@ const (
 	invalidType  = problemType + "invalid"
 	conflictType = problemType + "key-conflict"
 	busyType     = problemType + "schedule-busy"
+	answeredType = problemType + "answered"
 )
 
 // Unwrap is the error of the language that the problem stands for, so that
@@ -65,6 +71,9 @@ func (p *Problem) Unwrap() error {
 		return &stint.KeyConflictError{Key: p.Key, ID: p.Job}
 	case busyType:
 		return &store.ScheduleBusyError{Schedule: p.Schedule, Job: p.Job}
+	}
+	if p.Type == answeredType && p.Answer != nil {
+		return &stint.AnsweredError{Question: p.Question, Answer: *p.Answer}
 	}
 	for _, c := range conditions {
 		if p.Type == problemType+c.name {
@@ -110,6 +119,11 @@ func problem(err error) error {
 	if busy, ok := errors.AsType[*store.ScheduleBusyError](err); ok {
 		p := newProblem(http.StatusConflict, busyType, err.Error())
 		p.Schedule, p.Job = busy.Schedule, busy.Job
+		return p
+	}
+	if answered, ok := errors.AsType[*stint.AnsweredError](err); ok {
+		p := newProblem(http.StatusConflict, answeredType, err.Error())
+		p.Question, p.Answer = answered.Question, &answered.Answer
 		return p
 	}
 	for _, c := range conditions {

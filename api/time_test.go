@@ -66,6 +66,13 @@ func (hanging) Signal(ctx context.Context, _ stint.Tx, _ stint.ID, _ stint.Signa
 func (hanging) FlowGraph(ctx context.Context, _ stint.ID, _, _ int) (store.FlowGraph, error) {
 	return hang[store.FlowGraph](ctx)
 }
+
+func (hanging) Answer(ctx context.Context, _ stint.Tx, _ stint.ID, _ string, _ stint.Answer) error {
+	return hangs(ctx)
+}
+func (hanging) Questions(ctx context.Context, _ store.QuestionFilter) ([]store.OpenQuestion, error) {
+	return hang[[]store.OpenQuestion](ctx)
+}
 func (hanging) Jobs(ctx context.Context, _ store.Filter) ([]stint.JobInfo, error) {
 	return hang[[]stint.JobInfo](ctx)
 }
@@ -159,7 +166,7 @@ func (hanging) Revoke(ctx context.Context, _, _, _ string) (store.Revocation, bo
 
 func TestNobodyWaitsForEverForTheDatabase(t *testing.T) {
 	bodies := map[string]string{
-		"jobs-enqueue": `{"jobs":[{"kind":"mail"}],"force":true}`, "flows-enqueue": `{"flow":{"kind":"import","jobs":[{"kind":"mail"}]},"force":true}`, "flows-add": `{"jobs":[{"kind":"mail"}],"force":true}`, "jobs-cancel": `{"ids":[1]}`, "jobs-retry": `{"ids":[1]}`, "jobs-delete": `{"filter":{}}`, "jobs-signal": `{"name":"go"}`,
+		"jobs-enqueue": `{"jobs":[{"kind":"mail"}],"force":true}`, "flows-enqueue": `{"flow":{"kind":"import","jobs":[{"kind":"mail"}]},"force":true}`, "flows-add": `{"jobs":[{"kind":"mail"}],"force":true}`, "jobs-cancel": `{"ids":[1]}`, "jobs-retry": `{"ids":[1]}`, "jobs-delete": `{"filter":{}}`, "jobs-signal": `{"name":"go"}`, "jobs-answer": `{"question":"q","choice":"yes"}`,
 		"limits-set": `{"rule":"10"}`, "limits-pause": `{"for":"10m"}`, "schedules-add": `{"recurrence":"@daily","job":{"kind":"mail"},"force":true}`,
 	}
 	counting := []string{"queues-list", "jobs-count", "analytics-due", "doctor"}

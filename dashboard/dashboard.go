@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-go/stint/api"
 	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/dashboard/link"
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/observe/probes"
@@ -29,6 +30,10 @@ type Config struct {
 
 	// API says how the API works, and with it every form of the pages.
 	API api.Config
+
+	// LinkKey signs links by which people answer a question without a login: it is the secret of a
+	// [link.Key]. Empty refuses every link.
+	LinkKey string
 
 	// Path is where the dashboard is mounted, such as /stint; nothing for the
 	// root. Requests come with it.
@@ -56,6 +61,8 @@ type Dashboard struct {
 	finder    *http.ServeMux
 	streams   chan struct{} // holds one for each live page that is open
 	watches   watches
+	link      link.Key
+	answering *template.Template // the page of a link
 }
 
 // New returns the dashboard of a store. The error says what of the configuration
@@ -78,15 +85,24 @@ func New(store Store, c Config) (*Dashboard, error) {
 	if err != nil {
 		return nil, err
 	}
+	var key link.Key
+	if c.LinkKey != "" {
+		if key, err = link.NewKey(c.LinkKey); err != nil {
+			return nil, err
+		}
+	}
 	c.API.Path = c.Path
 	handler := api.New(store, c.API)
-	b := &Dashboard{config: c, store: store, finder: finder(), streams: make(chan struct{}, maxStreams)}
+	b := &Dashboard{config: c, store: store, finder: finder(), streams: make(chan struct{}, maxStreams), link: key}
 	if b.api, err = remote.Open("http://localhost", remote.Config{Client: &http.Client{Transport: inside{handler}}}); err != nil {
 		return nil, err
 	}
 	b.watches.all = map[watched]*watch{}
 	b.figures = newFigures(store, c.API.Bounded)
 	if b.templates, err = parse(c.Path); err != nil {
+		return nil, err
+	}
+	if b.answering, err = answeringTemplate(c.Path); err != nil {
 		return nil, err
 	}
 	if c.Health == nil {
@@ -109,6 +125,11 @@ func New(store Store, c Config) (*Dashboard, error) {
 	probe, outer := http.StripPrefix(c.Path, probes.Handler(c.Health)), http.NewServeMux()
 	outer.Handle("GET "+c.Path+"/healthz", probe)
 	outer.Handle("GET "+c.Path+"/readyz", probe)
+	for _, name := range []string{"style.css", "icon.svg"} {
+		outer.Handle("GET "+c.Path+link.Path+name, g.Shield(answeringAsset(name)))
+	}
+	outer.Handle("GET "+c.Path+link.Path+"{token}", g.Shield(b.answeringPage()))
+	outer.Handle("POST "+c.Path+link.Path+"{token}", g.Shield(b.answeringPage()))
 	outer.Handle("/", g.Wrap(http.StripPrefix(c.Path, inner)))
 	b.Handler = outer
 	return b, nil

@@ -31,7 +31,10 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-const secret = "a-secret-that-nobody-guesses"
+const (
+	secret     = "a-secret-that-nobody-guesses"
+	linkSecret = "a-key-that-nobody-guesses"
+)
 
 // site is a dashboard over a fresh store, and a browser that looks at it: one that
 // keeps cookies and says where a request comes from.
@@ -54,7 +57,7 @@ func openAt(t *testing.T, path string) *site {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	board, err := dashboard.New(db, dashboard.Config{
-		Guard: guard.Config{Stranger: guard.Viewer, Link: secret}, Path: path,
+		Guard: guard.Config{Stranger: guard.Viewer, Link: secret}, Path: path, LinkKey: linkSecret,
 		API: api.Config{Restricted: []string{"sh"}, HideArgs: true, Bury: func(ctx context.Context, token store.EngineID, why string) (int, error) {
 			return engine.Bury(ctx, db, token, why)
 		}},

@@ -54,6 +54,8 @@ func goldenPages(t *testing.T) map[string]struct {
 	waiting := stint.JobInfo{ID: 43, Kind: "send_invoice", State: stint.Retrying, Queue: "mail", Attempt: 3, Faulty: true, StartBy: noon.Add(time.Hour), Metadata: json.RawMessage(`{"edited_from":42}`), Created: noon.Add(-time.Minute), Due: noon.Add(90 * time.Second), Correlation: "43"}
 	running := stint.JobInfo{ID: 44, Kind: "send_invoice", State: stint.Running, Begun: true, Queue: "mail", Attempt: 1, Created: noon.Add(-time.Minute), Due: noon.Add(-20 * time.Second), Correlation: "44"}
 	blocked := stint.JobInfo{ID: 47, Kind: "order", State: stint.Blocked, Queue: "default", Attempt: 1, Awaits: []string{"approved <b>"}, Created: noon.Add(-time.Minute), Due: noon.Add(72 * time.Hour), Correlation: "47"}
+	asking := stint.JobInfo{ID: 49, Kind: "order", State: stint.Blocked, Queue: "default", Attempt: 1, Asks: []string{"approve <b>"}, Created: noon.Add(-time.Minute), Due: noon.Add(72 * time.Hour), Correlation: "49"}
+	pay := &stint.Question{Text: "Pay 900 EUR\nto <ACME>?", Choices: []string{"pay <now>", "refuse"}, Until: noon.Add(72 * time.Hour)}
 	needing := stint.JobInfo{ID: 48, Kind: "sum", State: stint.Blocked, Queue: "default", Attempt: 1, Flow: 12, Node: "sum <b>", NeedsFirst: 17, Created: noon.Add(-time.Minute), Due: noon.Add(-time.Minute), Correlation: "import"}
 	flow := stint.JobInfo{ID: 12, Kind: "import", State: stint.Failed, Queue: "default", Attempt: 1, IsFlow: true, Reason: "job 48 (sum) was cancelled", Created: noon.Add(-time.Minute), Due: noon.Add(-time.Minute), Started: noon, Finished: noon, Correlation: "import",
 		Attempts: []stint.Attempt{{Attempt: 1, Outcome: stint.OutcomeFailed, Final: true, Reason: "job 48 (sum) was cancelled", Started: noon, Finished: noon}}}
@@ -114,7 +116,7 @@ func goldenPages(t *testing.T) map[string]struct {
 		"overview": {"/", overviewPage{
 			Figures: seen(lately{report.Analytics{Queued: 1234567, Postponed: 5, Running: 3, Zombies: 1, AttemptFigures: report.AttemptFigures{Ended: 60, PerSecond: 1, Latency: report.Percentiles{P50: time.Millisecond, P99: time.Second}, Execution: report.Percentiles{P50: 1500 * time.Microsecond, P99: 2 * time.Second}}}, lookedAt{time.Minute}}),
 			Backlog: seen([]report.DueGroup{{Value: &mail, Jobs: 1234567}, {Value: &other, Jobs: 1}}), Oldest: seen(report.Facts{Backlogs: []report.Backlog{{Queue: "mail", Oldest: noon.Add(-time.Hour)}}}),
-			Findings: seen([]report.Finding{finding}), Engines: []engineRow{worker},
+			Findings: seen([]report.Finding{finding}), Engines: []engineRow{worker}, Asked: 3,
 		}},
 		"jobs-cut":      {"/jobs?kind=send_invoice", jobsPage{Filter: choice(url.Values{"kind": {"send_invoice"}}), Cut: true, Seen: 900_001, Behind: "before=900001&kind=send_invoice"}},
 		"jobs-text":     {"/jobs?kind=send_invoice&text=x", stillJobs{jobsPage{Filter: choice(url.Values{"kind": {"send_invoice"}}), Text: "x", Looked: 7}}},
@@ -139,22 +141,27 @@ func goldenPages(t *testing.T) map[string]struct {
 			{SentSignal: stint.SentSignal{N: 9, Name: "scan", Sent: noon.Add(-time.Minute)}, Bytes: 20_000},
 			{SentSignal: stint.SentSignal{N: 12, Name: "hidden", Sent: noon.Add(-time.Second)}},
 		}}, SignalsBefore: 1234}},
-		"job-needing":   {"/jobs/48", jobPage{Job: view.Job{JobInfo: &needing}}},
-		"job-flow":      {"/jobs/12", jobPage{Job: view.Job{JobInfo: &flow}, Graph: graph, History: []attempt{{flow.Attempts[0], view.Result{}}}, Related: []stint.JobInfo{needing}}},
-		"job-waiting":   {"/jobs/45", jobPage{Job: view.Job{JobInfo: &ready, Ahead: 1234}, Crew: view.Crew{Engines: []store.EngineInfo{worker.EngineInfo}}}},
-		"job-limited":   {"/jobs/46", jobPage{Job: view.Job{JobInfo: &limited}, Crew: view.Crew{Engines: []store.EngineInfo{worker.EngineInfo}, Gates: []store.GateInfo{smtp, tenant}}, InUse: gatesOf([]store.GateInfo{smtp, tenant})}},
-		"limits":        {"/limits", limitsPage{limits}},
-		"limits-none":   {"/limits", limitsPage{}},
-		"limit":         {"/limits/smtp", limitPage{limitRow: limits[0], Holders: &gatesOf([]store.GateInfo{smtp})[0]}},
-		"limit-keys":    {"/limits/tenant", limitPage{limitRow: limits[1], Keys: gatesOf([]store.GateInfo{tenant}), More: 1233}},
-		"limit-unknown": {"/limits/fox", limitPage{limitRow: limitRow{store.LimitInfo{Name: "fox", Rule: "any"}}}},
-		"bulk":          {"/jobs/bulk?verb=cancel", bulkPage{Verb: &bulkVerbs[0], Filter: filter, Matched: 10000, More: true, First: []stint.JobInfo{waiting}}},
-		"edit":          {"/jobs/42/edit", offering(editOf(&failed, noon))},
-		"edit-waiting":  {"/jobs/43/edit", offering(editOf(&waiting, noon))},
-		"edit-new":      {"/jobs/new", offering(editPage{Form: url.Values{"args": {"{}"}}})},
-		"queues":        {"/queues", queuesPage{Backlog: seen([]report.DueGroup(nil)), Rows: []queueRow{{Name: "mail", Queued: 12, Oldest: noon.Add(-time.Hour), Ended: 500, Failed: 3, Hour: []float64{0, 1, 499, 0}, Engines: 1, Slots: 8}, {Name: "old", Pause: &store.QueueInfo{Name: "old", Paused: noon.Add(-2 * time.Hour), By: "ann", Why: "a <leak>"}}}}},
-		"kinds":         {"/kinds", kindsPage{Known: seen([]report.Stats(nil)), Took: seen(kindsLately{nil, lookedAt{time.Minute}}), Since: noon.Add(-24 * time.Hour), Rows: []kindRow{{sums, ran, declared}, {KindStats: report.KindStats{Kind: "gone"}}}, Slow: []stint.JobInfo{failed}}},
-		"kind":          {"/kinds/send_invoice", kindPage{kindRow: kindRow{sums, ran, declared}, Figures: seen(lately{report.Analytics{AttemptFigures: ran}, lookedAt{2 * time.Second}}), Failed: []stint.JobInfo{failed}}},
+		"job-asking": {"/jobs/49", jobPage{Job: view.Job{JobInfo: &asking, Steps: []view.Step{
+			{Name: "budget", Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Minute), Result: json.RawMessage(`{"at":"2026-03-01T11:59:00Z","by":"<bob>","choice":"yes"}`), Question: &stint.Question{Text: "Is there <a> budget?"}},
+		}}, Questions: []question{{49, "approve <b>", pay, "/jobs/49"}, {49, "hidden", &stint.Question{Until: pay.Until}, "/jobs/49"}}}},
+		"questions":      {"/questions", questionsPage{Questions: []store.OpenQuestion{{Job: 49, Kind: "order <b>", Queue: "default", Name: "approve <b>", Asked: noon.Add(-time.Hour), Question: *pay}}, Next: 49}},
+		"questions-none": {"/questions", questionsPage{}},
+		"job-needing":    {"/jobs/48", jobPage{Job: view.Job{JobInfo: &needing}}},
+		"job-flow":       {"/jobs/12", jobPage{Job: view.Job{JobInfo: &flow}, Graph: graph, History: []attempt{{flow.Attempts[0], view.Result{}}}, Related: []stint.JobInfo{needing}}},
+		"job-waiting":    {"/jobs/45", jobPage{Job: view.Job{JobInfo: &ready, Ahead: 1234}, Crew: view.Crew{Engines: []store.EngineInfo{worker.EngineInfo}}}},
+		"job-limited":    {"/jobs/46", jobPage{Job: view.Job{JobInfo: &limited}, Crew: view.Crew{Engines: []store.EngineInfo{worker.EngineInfo}, Gates: []store.GateInfo{smtp, tenant}}, InUse: gatesOf([]store.GateInfo{smtp, tenant})}},
+		"limits":         {"/limits", limitsPage{limits}},
+		"limits-none":    {"/limits", limitsPage{}},
+		"limit":          {"/limits/smtp", limitPage{limitRow: limits[0], Holders: &gatesOf([]store.GateInfo{smtp})[0]}},
+		"limit-keys":     {"/limits/tenant", limitPage{limitRow: limits[1], Keys: gatesOf([]store.GateInfo{tenant}), More: 1233}},
+		"limit-unknown":  {"/limits/fox", limitPage{limitRow: limitRow{store.LimitInfo{Name: "fox", Rule: "any"}}}},
+		"bulk":           {"/jobs/bulk?verb=cancel", bulkPage{Verb: &bulkVerbs[0], Filter: filter, Matched: 10000, More: true, First: []stint.JobInfo{waiting}}},
+		"edit":           {"/jobs/42/edit", offering(editOf(&failed, noon))},
+		"edit-waiting":   {"/jobs/43/edit", offering(editOf(&waiting, noon))},
+		"edit-new":       {"/jobs/new", offering(editPage{Form: url.Values{"args": {"{}"}}})},
+		"queues":         {"/queues", queuesPage{Backlog: seen([]report.DueGroup(nil)), Rows: []queueRow{{Name: "mail", Queued: 12, Oldest: noon.Add(-time.Hour), Ended: 500, Failed: 3, Hour: []float64{0, 1, 499, 0}, Engines: 1, Slots: 8}, {Name: "old", Pause: &store.QueueInfo{Name: "old", Paused: noon.Add(-2 * time.Hour), By: "ann", Why: "a <leak>"}}}}},
+		"kinds":          {"/kinds", kindsPage{Known: seen([]report.Stats(nil)), Took: seen(kindsLately{nil, lookedAt{time.Minute}}), Since: noon.Add(-24 * time.Hour), Rows: []kindRow{{sums, ran, declared}, {KindStats: report.KindStats{Kind: "gone"}}}, Slow: []stint.JobInfo{failed}}},
+		"kind":           {"/kinds/send_invoice", kindPage{kindRow: kindRow{sums, ran, declared}, Figures: seen(lately{report.Analytics{AttemptFigures: ran}, lookedAt{2 * time.Second}}), Failed: []stint.JobInfo{failed}}},
 		"errors": {"/errors", errorsPage{Report: seen(report.ErrorReport{Attempts: 30, CutOff: true, Groups: []report.ErrorGroup{
 			{Class: "panic", Place: "mail.send (mail.go:7)", Kind: "send_invoice", Attempts: 30, Jobs: 12, First: noon.Add(-time.Hour), Last: noon.Add(-time.Minute), Message: "index out of range", Job: 42}}})}},
 		"schedules": {"/schedules", schedulesPage{[]*store.ScheduleInfo{nightly}}},

@@ -22,6 +22,7 @@ type jobPage struct {
 	InUse         []gateRow       // of its limits, while it is available
 	Earlier       int             // how many of its steps are not shown
 	SignalsBefore int             // how many of its signals are not shown
+	Questions     []question      // those that are open
 	History       []attempt       // its attempts, the last one first
 	Related       []stint.JobInfo // that come from each other, without this one
 	More          bool            // of these there are more
@@ -73,6 +74,7 @@ func (b *Dashboard) job(r *http.Request) (any, error) {
 		}
 	}
 	p.Crew.Gates, p.Gates = j.Gates, nil
+	p.Questions = questionsOf(&p.Job)
 	p.Earlier = max(0, len(p.Steps)-shownSteps)
 	p.Steps = p.Steps[p.Earlier:]
 	p.SignalsBefore = max(0, len(p.Signals)-shownSignals)

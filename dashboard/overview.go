@@ -22,6 +22,7 @@ type overviewPage struct {
 	Findings sample.Seen[[]report.Finding]
 	History  sample.Seen[history] `json:"-"` // its last minute is in the figures
 	Engines  []engineRow
+	Asked    int  // how many questions are open, up to mostCounted
 	Empty    bool // nothing was ever enqueued
 }
 
@@ -45,6 +46,9 @@ func (b *Dashboard) overview(r *http.Request) (any, error) {
 	if p.Engines, err = b.roster(r); err != nil {
 		return nil, err
 	}
+	if p.Asked, err = b.countQuestions(ctx); err != nil {
+		return nil, err
+	}
 	newest, err := b.store.Find(ctx, store.Filter{Limit: 1})
 	p.Empty = len(newest) == 0
 	return p, err
@@ -65,6 +69,16 @@ func (b *Dashboard) roster(r *http.Request) ([]engineRow, error) {
 		rows[i] = engineRow{e, view.ConditionOf(e, now)}
 	}
 	return rows, nil
+}
+
+// AskedInWords says how many questions are open.
+func (p overviewPage) AskedInWords() string {
+	if p.Asked >= mostCounted {
+		return words.Counted(p.Asked, "question") + " or more wait for an answer"
+	} else if p.Asked == 1 {
+		return "1 question waits for an answer"
+	}
+	return words.Counted(p.Asked, "question") + " wait for an answer"
 }
 
 // Hour and Day are the charts of the last hour and the last day.

@@ -40,6 +40,7 @@ var pages = []page{
 	{path: "/jobs/bulk", name: "bulk", title: "Many jobs", needs: guard.Operator, data: (*Dashboard).bulk},
 	{path: "/jobs/{id}", name: "job", title: "Job", data: (*Dashboard).job},
 	{path: "/jobs/{id}/edit", name: "edit", title: "Edit and retry", needs: guard.Operator, data: (*Dashboard).edit},
+	{path: "/questions", name: "questions", title: "Questions", data: (*Dashboard).questions},
 	{path: "/queues", name: "queues", title: "Queues", Label: "Queues", Key: "q", data: (*Dashboard).queues},
 	{path: "/limits", name: "limits", title: "Limits", Label: "Limits", Key: "l", data: (*Dashboard).limits},
 	{path: "/limits/{limit}", name: "limit", title: "Limit", data: (*Dashboard).limitPage},

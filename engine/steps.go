@@ -60,20 +60,34 @@ func (a *steps) Take(ctx context.Context, name, signal string, until time.Time) 
 	return a.record(ctx, stint.Tx{}, store.StepRecord{Name: name, Began: time.Now(), Signal: signal, Until: until})
 }
 
+// Ask records a question in the same way.
+func (a *steps) Ask(ctx context.Context, name string, q stint.Question) (stint.RecordedStep, error) {
+	if _, ok := a.s.store.(store.Questioner); !ok {
+		return stint.RecordedStep{}, fmt.Errorf("the store keeps no questions: %w", errors.ErrUnsupported)
+	}
+	return a.recordStep(ctx, stint.Tx{}, store.StepRecord{Name: name, Began: time.Now(), Question: &q})
+}
+
 func (a *steps) record(ctx context.Context, tx stint.Tx, step store.StepRecord) (json.RawMessage, error) {
+	r, err := a.recordStep(ctx, tx, step)
+	return r.Result, err
+}
+
+func (a *steps) recordStep(ctx context.Context, tx stint.Tx, step store.StepRecord) (recorded stint.RecordedStep, err error) {
 	t := a.task
 	step.Claim, step.Pos, step.Job, step.Ended = t.claim.ref, t.entry.Pos, t.entry.ID, time.Now()
 	r := &stepRequest{step: step}
 	a.mu.Lock()
 	if a.runContext.closed.Load() {
 		a.mu.Unlock()
-		return nil, stint.ErrNoAttempt
+		return recorded, stint.ErrNoAttempt
 	}
 	a.recording.Add(1)
 	a.mu.Unlock()
 	defer a.recording.Done()
 	if tx.Handle != nil {
-		return step.Result, a.s.recordStepTx(ctx, tx, step)
+		recorded.Result = step.Result
+		return recorded, a.s.recordStepTx(ctx, tx, step)
 	}
 	r.done = make(chan struct{})
 	ctx, stop := a.lasting(ctx)
@@ -81,15 +95,15 @@ func (a *steps) record(ctx context.Context, tx stint.Tx, step store.StepRecord) 
 	select {
 	case a.s.stepRequests <- r:
 	case <-a.s.stepsOver:
-		return nil, stint.ErrFenced
+		return recorded, stint.ErrFenced
 	case <-ctx.Done():
-		return nil, errors.Join(context.Cause(ctx), errStepUnknown)
+		return recorded, errors.Join(context.Cause(ctx), errStepUnknown)
 	}
 	select {
 	case <-r.done:
-		return r.result, r.err
+		return r.recorded, r.err
 	case <-ctx.Done(): // the claim decides whether it is recorded yet
-		return nil, errors.Join(context.Cause(ctx), errStepUnknown)
+		return recorded, errors.Join(context.Cause(ctx), errStepUnknown)
 	}
 }
 
@@ -127,14 +141,14 @@ func (a *steps) Now() time.Time { return a.s.clock.at(time.Now()) }
 
 // stepRequest is a step that is to be recorded.
 type stepRequest struct {
-	step   store.StepRecord
-	result json.RawMessage
-	err    error
-	done   chan struct{} // closed when result and err are final
+	step     store.StepRecord
+	recorded stint.RecordedStep
+	err      error
+	done     chan struct{} // closed when recorded and err are final
 }
 
-func (r *stepRequest) answer(result json.RawMessage, err error) {
-	r.result, r.err = result, err
+func (r *stepRequest) answer(recorded stint.RecordedStep, err error) {
+	r.recorded, r.err = recorded, err
 	close(r.done)
 }
 
@@ -181,10 +195,10 @@ func (s *session) recordBatch(ctx context.Context, batch []*stepRequest) {
 		case err == nil:
 			for i, r := range batch {
 				if recorded[i].Name == "" {
-					r.answer(nil, store.ErrStepRefused)
+					r.answer(stint.RecordedStep{}, store.ErrStepRefused)
 					continue
 				}
-				r.answer(recorded[i].Result, nil)
+				r.answer(recorded[i], nil)
 			}
 			return
 		case errors.Is(err, stint.ErrUnstorable) && len(batch) > 1:
@@ -196,7 +210,7 @@ func (s *session) recordBatch(ctx context.Context, batch []*stepRequest) {
 		}
 		if s.fenced() || ctx.Err() != nil || errors.Is(err, store.ErrBuried) || errors.Is(err, stint.ErrUnstorable) {
 			for _, r := range batch {
-				r.answer(nil, err)
+				r.answer(stint.RecordedStep{}, err)
 			}
 			return
 		}

@@ -565,6 +565,7 @@ type aloof struct {
 type keeper interface {
 	store.StepKeeper
 	store.Signaler
+	store.Questioner
 }
 
 // A job sleeps for days without a slot, is woken by its time, and its retries do not begin the days anew.

@@ -43,6 +43,19 @@ func (l *Local) seenSteps(ctx context.Context, steps []view.Step) {
 	}
 	for i := range steps {
 		steps[i].Result, steps[i].Bytes = nil, 0
+		if q := steps[i].Question; q != nil {
+			steps[i].Question = &stint.Question{Until: q.Until}
+		}
+	}
+}
+
+// seenQuestions hides in questions what who asks may not see.
+func (l *Local) seenQuestions(ctx context.Context, questions []store.OpenQuestion) {
+	if !l.blind(ctx) {
+		return
+	}
+	for i := range questions {
+		questions[i].Question = stint.Question{Until: questions[i].Until}
 	}
 }
 

@@ -198,6 +198,7 @@ type Store interface {
 	store.Leaser
 	store.Limiter
 	store.Signaler
+	store.Questioner
 	store.LogReader
 	store.FlowGrapher
 	report.LiveStats

@@ -25,7 +25,7 @@ var errWritten = errors.New("a claim must be a transaction of its own")
 // ownCodes are the errors of the schema's functions.
 var ownCodes = map[string]error{
 	"ST001": errIsolation, "ST002": store.ErrBuried, "ST003": store.ErrClaimGone, "ST004": errWritten,
-	"ST005": stint.ErrKeyConflict, "ST006": store.ErrDuplicate, "ST008": store.ErrDuplicate, "ST009": stint.ErrNotFound, "ST010": stint.ErrEnded, "ST020": store.ErrNotHeld,
+	"ST005": stint.ErrKeyConflict, "ST006": store.ErrDuplicate, "ST008": store.ErrDuplicate, "ST009": stint.ErrNotFound, "ST010": stint.ErrEnded, "ST013": stint.ErrNotAsked, "ST015": stint.ErrNoAnswer, "ST020": store.ErrNotHeld,
 }
 
 // translate says in stint's words what PostgreSQL said by code. The server's

@@ -16,10 +16,10 @@ func ExampleRoles() {
 		return
 	}
 	for line := range strings.Lines(script) {
-		if strings.Contains(line, "signal to") {
+		if strings.Contains(line, "answer to") {
 			fmt.Println(strings.TrimSpace(line))
 		}
 	}
 	// Output:
-	// grant execute on function "jobs".enqueue, "jobs".signal to jobs_producer, jobs_caller;
+	// grant execute on function "jobs".enqueue, "jobs".signal, "jobs".answer to jobs_producer, jobs_caller;
 }

@@ -149,6 +149,11 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		later, err := stint.NewClient(producer).Enqueue(t.Context(), stint.NewJob{Kind: "k", Delay: 2 * time.Hour})
 		must(t, errors.Join(err, stint.NewClient(producer).Signal(t.Context(), later, "a", 1)))
 		enqueued += 2
+		// Both may answer; there is nothing to be answered here.
+		if err := stint.NewClient(producer).Answer(t.Context(), later, "q", stint.Answer{Choice: "yes", By: "ann"}); !errors.Is(err, stint.ErrNotAsked) {
+			t.Errorf("a producer that answers gets %v", err)
+		}
+		f.as(f.login("my_caller"), fmt.Sprintf(`do $$ begin perform stint.answer(%d, 'q', 'yes'); exception when sqlstate 'ST013' then null; end $$`, later))
 
 		// The engine works on all of it, and people act through its role.
 		client := stint.NewClient(engine)
@@ -243,7 +248,7 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		f.refused("caller", `select from stint.meta`, `select stint.lane('q', 0, 'normal')`, `select from stint.signals`, `select stint.take_keys('{a}', '{a}', '{1}')`, stores, `select nextval('stint.positions')`,
 			`insert into stint.entries (lane, queue, kind, args) values (1, 'q', 'k', '{}')`)
 		f.refused("viewer", append(acts, alters...)...)
-		f.refused("viewer", `select stint.enqueue('k')`, `select stint.signal(1, 'a')`, `select stint.take_keys('{a}', '{a}', '{1}')`, stores, `select nextval('stint.positions')`)
+		f.refused("viewer", `select stint.enqueue('k')`, `select stint.signal(1, 'a')`, `select stint.answer(1, 'q', 'yes')`, `select stint.take_keys('{a}', '{a}', '{1}')`, stores, `select nextval('stint.positions')`)
 
 		// What is missing is said with where it is to be had.
 		if _, err := stint.NewClient(viewer).Enqueue(t.Context(), stint.NewJob{Kind: "k"}); err == nil || !strings.Contains(err.Error(), "stint migrate roles") {

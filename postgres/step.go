@@ -14,8 +14,8 @@ import (
 var _ store.StepKeeper = (*Store)(nil)
 
 const (
-	recordStepsSQL = `select fresh, results from stint.record_steps($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
-	stepsSQL       = `select name, began, ended, result from stint.steps where job = $1 order by ended, name collate "C"`
+	recordStepsSQL = `select fresh, results, questions, untils from stint.record_steps($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
+	stepsSQL       = `select name, began, case when result is not null then ended end, result, question, until from stint.steps where job = $1 order by steps.ended, name collate "C"`
 )
 
 // RecordSteps implements [store.StepKeeper]: one message to its commit.
@@ -25,11 +25,13 @@ func (s *Store) RecordSteps(ctx context.Context, engine store.EngineID, steps []
 	}
 	defer wrap(&err, "record %d steps", len(steps))
 	var (
-		fresh   []bool
-		results []*string
+		fresh     []bool
+		results   []*string
+		questions []*string
+		untils    []*time.Time
 	)
 	_, err = retryExplicit(s, func() (struct{}, error) {
-		return struct{}{}, s.once(ctx, func(row pgx.Row) error { return row.Scan(&fresh, &results) }, s.sql.in(recordStepsSQL), stepArgs(engine, steps)...)
+		return struct{}{}, s.once(ctx, func(row pgx.Row) error { return row.Scan(&fresh, &results, &questions, &untils) }, s.sql.in(recordStepsSQL), stepArgs(engine, steps)...)
 	})
 	if err != nil {
 		return nil, err
@@ -42,6 +44,11 @@ func (s *Store) RecordSteps(ctx context.Context, engine store.EngineID, steps []
 		if recorded[i].Name = steps[i].Name; *result != "" {
 			recorded[i].Result = []byte(*result)
 		}
+		if questions != nil && questions[i] != nil {
+			if recorded[i].Question, err = store.ReadQuestion(*questions[i], *untils[i]); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return recorded, nil
 }
@@ -51,7 +58,7 @@ func stepArgs(engine store.EngineID, steps []store.StepRecord) []any {
 	n := len(steps)
 	lane, number, nonce, pos, job := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	name, began, ended, result := make([]string, n), make([]int64, n), make([]int64, n), make([]string, n)
-	var signal sparse[string]
+	var signal, question sparse[string]
 	var until []time.Time
 	now := time.Now()
 	for i, r := range steps {
@@ -61,13 +68,19 @@ func stepArgs(engine store.EngineID, steps []store.StepRecord) []any {
 		began[i] = max(age(now, r.Began), ended[i])
 		if r.Signal != "" {
 			signal.setText(n, i, r.Signal)
+		}
+		if r.Question != nil {
+			question.setText(n, i, store.QuestionText(r.Question))
+			r.Until, result[i] = r.Question.Until, "" // which is null there
+		}
+		if r.Signal != "" || r.Question != nil {
 			if until == nil {
 				until = make([]time.Time, n)
 			}
 			until[i] = r.Until
 		}
 	}
-	return []any{int64(engine), lane, number, nonce, pos, job, name, began, ended, result, signal.column, until}
+	return []any{int64(engine), lane, number, nonce, pos, job, name, began, ended, result, signal.column, until, question.column}
 }
 
 // RecordStepTx implements [store.StepKeeper]. The transaction must be read committed, so that the fence
@@ -82,7 +95,12 @@ func (s *Store) RecordStepTx(ctx context.Context, tx stint.Tx, engine store.Engi
 func (s *Store) Steps(ctx context.Context, job stint.ID) ([]stint.RecordedStep, error) {
 	return collect(ctx, s.pool, fmt.Sprintf("read the steps of job %d", job), s.sql.in(stepsSQL), []any{job},
 		func(row pgx.CollectableRow) (r stint.RecordedStep, err error) {
-			err = scan(row, &r.Name, &r.Began, &r.Ended, &r.Result)
+			var question string
+			var until time.Time
+			err = scan(row, &r.Name, &r.Began, &r.Ended, &r.Result, &question, &until)
+			if err == nil && question != "" {
+				r.Question, err = store.ReadQuestion(question, until)
+			}
 			return r, err
 		})
 }

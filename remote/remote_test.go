@@ -227,6 +227,7 @@ func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 		store.ScheduleKeeper
 		store.StepReader
 		store.Signaler
+		store.Questioner
 		store.LogReader
 		report.LiveStats
 		Engines(ctx context.Context) ([]store.EngineInfo, error)

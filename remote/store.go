@@ -27,6 +27,7 @@ var _ interface {
 	store.ScheduleKeeper
 	store.StepReader
 	store.Signaler
+	store.Questioner
 	store.LogReader
 	report.LiveStats
 	report.ErrorAnalyst
@@ -76,7 +77,7 @@ func (s *Store) Steps(ctx context.Context, id stint.ID) ([]stint.RecordedStep, e
 	}
 	var all []stint.RecordedStep
 	for _, x := range steps {
-		all = append(all, stint.RecordedStep{Name: x.Name, Began: x.Began, Ended: x.Ended, Result: x.Result})
+		all = append(all, stint.RecordedStep{Name: x.Name, Began: x.Began, Ended: x.Ended, Result: x.Result, Question: x.Question})
 	}
 	return all, err
 }
@@ -103,6 +104,34 @@ func (s *Store) Signals(ctx context.Context, job stint.ID) ([]stint.SentSignal, 
 		all = append(all, x.SentSignal)
 	}
 	return all, err
+}
+
+// Answer implements [store.Questioner], in no transaction of the caller's. The server knows by the token who
+// answers, whatever the answer says.
+func (s *Store) Answer(ctx context.Context, tx stint.Tx, job stint.ID, question string, a stint.Answer) error {
+	if err := inNone(tx); err != nil {
+		return err
+	}
+	_, err := ops.AnswerQuestion.Call(ctx, s, ops.AnswerInput{
+		JobName: ops.JobName{ID: int64(job)}, Body: ops.NewAnswer{Question: question, Choice: a.Choice, Comment: a.Comment},
+	})
+	return err
+}
+
+// Questions implements [store.QuestionReader]. A server may hide texts and choices from viewers.
+func (s *Store) Questions(ctx context.Context, f store.QuestionFilter) (all []store.OpenQuestion, err error) {
+	in := ops.Page{Before: int64(max(0, f.Before))}
+	for {
+		if in.Limit = 1000; f.Limit > 0 {
+			in.Limit = min(in.Limit, f.Limit-len(all))
+		}
+		p, err := ops.ListQuestions.Call(ctx, s, in)
+		all = append(all, p.Questions...)
+		if err != nil || p.Next == 0 || f.Limit > 0 && len(all) >= f.Limit {
+			return all, err
+		}
+		in.Before = int64(p.Next)
+	}
 }
 
 // Log implements [store.LogReader]. A server may refuse it to viewers.

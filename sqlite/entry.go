@@ -83,9 +83,9 @@ type newWait struct {
 	losses, suspect   int
 	queue, kind       string
 	limits            string
-	awaits            []string // of a blocked one
-	needs             bool     // it waits for jobs, or is a flow; then there is no due time
-	watch             int64    // the newest of these
+	awaits            string // of a blocked one, as in [store.Next]
+	needs             bool   // it waits for jobs, or is a flow; then there is no due time
+	watch             int64  // the newest of these
 }
 
 // entry is the row of the log that the waiting row becomes.
@@ -112,10 +112,7 @@ insert into stint_waiting (job, due, body, why, attempt, priority, losses, suspe
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 func (w *newWait) args() []any {
-	var due, faulty, awaits, verdict any = w.due, nil, nil, nil
-	if w.awaits != nil {
-		awaits = arrayOf(w.awaits)
-	}
+	var due, faulty, verdict any = w.due, nil, nil
 	if w.undecided != "" {
 		due = nil
 	}
@@ -125,7 +122,7 @@ func (w *newWait) args() []any {
 	if w.faulty {
 		faulty = 1
 	}
-	return []any{w.job, due, w.body, string(w.why), w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind, orNil(w.undecided), faulty, orNil(w.limits), awaits, nilInt(w.watch), verdict}
+	return []any{w.job, due, w.body, string(w.why), w.attempt, w.priority, w.losses, w.suspect, w.queue, w.kind, orNil(w.undecided), faulty, orNil(w.limits), orNil(w.awaits), nilInt(w.watch), verdict}
 }
 
 // flag stores a rare truth as 1, and 0 is null.

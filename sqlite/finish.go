@@ -273,14 +273,13 @@ func (c *conn) succeed(x *store.Completion, finished, now int64) error {
 	}
 	next := x.Next
 	if next.Wait {
-		awaits, err := next.Signals()
-		if err != nil {
+		if _, _, err := next.Awaited(); err != nil {
 			return err
 		}
 		w := newWait{
 			job: job, due: finished + ceilMicros(next.Delay), body: body, why: next.Why,
 			attempt: next.Attempt, priority: next.Priority, losses: next.Losses, suspect: next.Suspect,
-			queue: next.Queue, kind: next.Kind, undecided: next.Func, faulty: next.Faulty, limits: limits, awaits: awaits,
+			queue: next.Queue, kind: next.Kind, undecided: next.Func, faulty: next.Faulty, limits: limits, awaits: next.Awaits,
 		}
 		_, err = c.exec(waitSQL, w.args()...)
 		if err == nil && next.Awaits != "" {

@@ -24,13 +24,16 @@ const (
 	  when (select count(*) >= 10000 or sum(length(value)) + ?3 > 16777216 from stint_signals where job = ?1) then 'full'
 	  else (select state from stint_jobs where id = ?1) end`
 
-	// wakeSQL makes a job due that waits for a signal which is there. One writer writes at a time, so who
+	// wakeSQL makes a job due that waits for a signal or an answer which is there. One writer writes at a time, so who
 	// blocks a job sees the signals that were sent, and who sends one sees the job.
 	wakeSQL = `
 	update stint_waiting set due = min(due, ?2)
-	where job = ?1 and awaits is not null and exists (
+	where job = ?1 and awaits is not null and (exists (
 	  select 1 from json_each(awaits) a join stint_signals s on s.job = ?1 and s.name = a.value
-	  where not exists (select 1 from stint_steps t where t.signal = s.n))`
+	  where not exists (select 1 from stint_steps t where t.signal = s.n))
+	or exists (
+	  select 1 from json_each(awaits) a join stint_steps t on t.job = ?1 and t.name = a.key
+	  where a.value = '' and t.result is not null))`
 
 	nextSignalSQL = `
 	select n, json_object('signal', n, 'value', json(value)) from stint_signals s

@@ -18,8 +18,8 @@ var _ store.StepKeeper = (*Store)(nil)
 const (
 	// recordStepSQL records a step unless it is recorded already, or the attempt cannot record it.
 	recordStepSQL = `
-	insert into stint_steps (job, name, pos, began, ended, result, signal)
-	select ?1, ?2, ?3, ?4, ?5, ?6, ?11` + canRecord + `
+	insert into stint_steps (job, name, pos, began, ended, result, signal, question, until)
+	select ?1, ?2, ?3, ?4, ?5, ?6, ?11, ?12, ?13` + canRecord + `
 	on conflict do nothing`
 
 	canRecordSQL = `select 1` + canRecord
@@ -29,25 +29,35 @@ const (
 	  and exists (select 1 from stint_entries where pos = ?3)
 	  and not exists (select 1 from stint_executions where pos = ?3)`
 
-	stepSQL  = `select result from stint_steps where job = ? and name = ?`
-	stepsSQL = `select name, began, ended, result from stint_steps where job = ? order by ended, name`
+	// noAnswerSQL ends the time of a question.
+	noAnswerSQL = `
+	update stint_steps set result = '{"timeout":true}', ended = ?11
+	where job = ?1 and name = ?2 and result is null and until <= ?11
+	  and exists (select 1` + canRecord + `)`
+
+	stepSQL  = `select result, question, until from stint_steps where job = ? and name = ?`
+	stepsSQL = `select name, began, case when result is not null then ended end, result, question, until from stint_steps where job = ? order by stint_steps.ended, name`
 
 	// A job that is recovered goes on where the one before it was, unless that had come to its end.
 	takeStepsSQL = `
-	insert into stint_steps (job, name, pos, began, ended, result)
-	select ?1, name, pos, began, ended, result from stint_steps where job = ?2` + notCompleted
+	insert into stint_steps (job, name, pos, began, ended, result, question, until)
+	select ?1, name, pos, began, ended, result, question, until from stint_steps where job = ?2` + notCompleted
 
 	notCompleted = `
 	  and not exists (select 1 from stint_executions where pos = ?2 and job is null and final and outcome = 1)
 	  and not exists (select 1 from stint_executions where job = ?2 and final and outcome = 1)`
 )
 
-// stepArgs are the parameters of recordStepSQL; all but the last are those of canRecordSQL.
+// stepArgs are the parameters of recordStepSQL; all but the last three are those of canRecordSQL.
 func stepArgs(engine store.EngineID, r *store.StepRecord, now time.Time) []any {
 	ended := now.Add(-max(0, now.Sub(r.Ended)))
 	began := now.Add(-max(0, now.Sub(r.Began)))
-	return []any{int64(r.Job), r.Name, int64(r.Pos), min(micro(began), micro(ended)), micro(ended), string(r.Result),
-		int64(r.Claim.Lane), r.Claim.N, int64(r.Claim.Nonce), int64(engine), nil}
+	var result, question, until any = string(r.Result), nil, nil
+	if r.Question != nil {
+		result, question, until = nil, store.QuestionText(r.Question), micro(r.Question.Until)
+	}
+	return []any{int64(r.Job), r.Name, int64(r.Pos), min(micro(began), micro(ended)), micro(ended), result,
+		int64(r.Claim.Lane), r.Claim.N, int64(r.Claim.Nonce), int64(engine), nil, question, until}
 }
 
 // RecordSteps implements [store.StepKeeper].
@@ -96,15 +106,27 @@ func (c *conn) recordStep(engine store.EngineID, r *store.StepRecord, now time.T
 			return recorded, err
 		}
 	}
-	err = c.query(stepSQL, []any{int64(r.Job), r.Name}, func(q *stmt) error {
+	if r.Question != nil {
+		if _, err := c.exec(noAnswerSQL, append(args[:signalArg:signalArg], micro(now))...); err != nil {
+			return recorded, err
+		}
+	}
+	err = c.query(stepSQL, []any{int64(r.Job), r.Name}, func(q *stmt) (err error) {
 		recorded = stint.RecordedStep{Name: r.Name, Result: q.json(0)}
-		return nil
+		if recorded.Result == nil {
+			if r.Question == nil { // a question of this name is open
+				recorded.Name = ""
+				return nil
+			}
+			recorded.Question, err = store.ReadQuestion(q.ColumnText(1), q.time(2))
+		}
+		return err
 	})
-	if err == nil && !come && recorded.Name == "" {
-		if can, wrong := c.found(canRecordSQL, args[:len(args)-1]...); can {
+	if open := recorded.Question != nil; err == nil && (!come && recorded.Name == "" || open) {
+		if can, wrong := c.found(canRecordSQL, args[:signalArg]...); can {
 			recorded.Name = r.Name
 		} else {
-			err = wrong
+			recorded, err = stint.RecordedStep{}, wrong
 		}
 	}
 	return recorded, err
@@ -143,7 +165,15 @@ func (s *Store) recordStepIn(ctx context.Context, tx *sql.Tx, engine store.Engin
 
 // Steps implements [store.StepKeeper].
 func (s *Store) Steps(ctx context.Context, job stint.ID) ([]stint.RecordedStep, error) {
-	return collect(ctx, s, fmt.Sprintf("read the steps of job %d", job), stepsSQL, []any{int64(job)}, func(q *stmt) stint.RecordedStep {
-		return stint.RecordedStep{Name: q.ColumnText(0), Began: q.time(1), Ended: q.time(2), Result: q.json(3)}
+	return reading(ctx, s, fmt.Sprintf("read the steps of job %d", job), func(c *conn) (all []stint.RecordedStep, err error) {
+		err = c.query(stepsSQL, []any{int64(job)}, func(q *stmt) (err error) {
+			r := stint.RecordedStep{Name: q.ColumnText(0), Began: q.time(1), Ended: q.time(2), Result: q.json(3)}
+			if !q.isNull(4) {
+				r.Question, err = store.ReadQuestion(q.ColumnText(4), q.time(5))
+			}
+			all = append(all, r)
+			return err
+		})
+		return all, err
 	})
 }

@@ -28,7 +28,7 @@
 // that a handler computes from anything but time.Now. Use a bubble for these, and
 // for schedules and for what happens when a signal does not come: schedules are declared anywhere, but fire
 // only in a bubble, for as long as a drain says ([Within]). A job that awaits a signal is left until the
-// test sends it: Drain, then Client.Signal, then Drain. In a bubble its wait also ends when time passes its end.
+// test sends it: Drain, then Client.Signal, then Drain; one that asks people until Client.Answer. In a bubble its wait also ends when time passes its end.
 //
 // # What it looks at
 //

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/store"
 )
 
@@ -206,13 +206,13 @@ func (w *Worker) why(job *stint.JobInfo, paused []string) Left {
 		left.Why = "the queue " + job.Queue + " is paused"
 	case job.State == stint.Running:
 		left.Why = "somebody else runs it"
-	case job.State == stint.Blocked && len(job.Awaits) == 0:
+	case job.State == stint.Blocked && len(job.Awaits)+len(job.Asks) == 0:
 		left.Why = "it waits for other jobs"
 		if job.NeedsFirst != 0 {
 			left.Why = fmt.Sprintf("it needs job %d to end first", job.NeedsFirst)
 		}
 	case job.State == stint.Blocked:
-		left.Why = "it awaits the signal " + strings.Join(job.Awaits, " or ")
+		left.Why = "it " + words.Awaits(job.Awaits, job.Asks)
 	case job.State == stint.Scheduled || job.State == stint.Retrying:
 		left.Why = "it is not due yet"
 	default:

@@ -552,7 +552,7 @@ func TestAJobIsLeftUntilItsSignalIsSent(t *testing.T) {
 		id := enqueue(t, w.Client(), mail, "ada")
 		other := enqueue(t, w.Client(), mail, "bob", stint.Delay(time.Hour))
 		r := w.Drain()
-		if len(r.Runs) != 2 || len(r.Left) != 2 || r.Left[0].Why != "it awaits the signal first" || r.Runs[1].After > 2*time.Hour {
+		if len(r.Runs) != 2 || len(r.Left) != 2 || r.Left[0].Why != `it awaits the signal "first"` || r.Runs[1].After > 2*time.Hour {
 			t.Errorf("after a drain: %v, left %+v", r, r.Left)
 		}
 		for _, name := range []string{"second", "first"} {
@@ -566,6 +566,53 @@ func TestAJobIsLeftUntilItsSignalIsSent(t *testing.T) {
 		}
 		if want := []string{"the first", "the first", "the second"}; !slices.Equal(got, want) {
 			t.Errorf("it got %v, want %v", got, want)
+		}
+	})
+}
+
+// A job that asks people is left until the test answers.
+func TestAJobIsLeftUntilItsQuestionIsAnswered(t *testing.T) {
+	everywhere(t, func(t *testing.T, on func(mux *stint.Mux, c ...engine.Config) *stinttest.Worker) {
+		var got []string
+		mux := stint.NewMux()
+		stint.Handle(mux, mail, func(ctx context.Context, _ *stint.Job, n note) error {
+			a, err := stint.Ask(ctx, "approve", "Write to "+n.Text+"?", 72*time.Hour, "yes", "no")
+			if err == nil {
+				got = append(got, a.Choice+" by "+a.By)
+			}
+			return err
+		})
+		w := on(mux)
+		id := enqueue(t, w.Client(), mail, "ada")
+		if r := w.Drain(); len(r.Runs) != 1 || len(r.Left) != 1 || r.Left[0].Why != `it awaits the answer to "approve"` {
+			t.Errorf("after a drain: %v, left %+v", r, r.Left)
+		}
+		if err := w.Client().Answer(t.Context(), id, "approve", stint.Answer{Choice: "no", By: "bob"}); err != nil {
+			t.Fatal(err)
+		}
+		if r := w.Drain(); len(r.Runs) != 1 || len(r.Left) != 0 || !slices.Equal(got, []string{"no by bob"}) {
+			t.Errorf("after the answer it got %q: %v", got, r)
+		}
+	})
+}
+
+// In a bubble a question is over within the time of a drain.
+func TestAQuestionIsOverWithinTheTimeOfADrainInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mux := stint.NewMux()
+		stint.Handle(mux, mail, func(ctx context.Context, _ *stint.Job, n note) error {
+			if _, err := stint.Ask(ctx, "approve", "?", 72*time.Hour, "yes"); !errors.Is(err, stint.ErrNoAnswer) {
+				return err
+			}
+			return nil
+		})
+		w := verified(t, stinttest.New(t, mux))
+		enqueue(t, w.Client(), mail, "ada")
+		if r := w.Drain(stinttest.Within(71 * time.Hour)); len(r.Runs) != 1 || len(r.Left) != 1 {
+			t.Errorf("before its end: %v", r)
+		}
+		if r := w.Drain(stinttest.Within(2 * time.Hour)); len(r.Runs) != 1 || len(r.Left) != 0 || r.Runs[0].Outcome != stint.OutcomeCompleted {
+			t.Errorf("at its end: %v", r)
 		}
 	})
 }

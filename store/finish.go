@@ -4,11 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/failure"
 )
 
 // Finisher records how attempts ended.
@@ -76,7 +75,7 @@ type Next struct {
 	Delay    time.Duration // of a wait, from the moment that the attempt ended
 	Func     string        // of a wait without a date: the retry function that is to decide
 	Why      stint.State   // what the job shows while it waits: Scheduled, Retrying or Blocked
-	Awaits   string        // of a blocked one, the signals that end its wait: a JSON object, of steps and the signal that each waits for
+	Awaits   string        // of a blocked one, the signals that end its wait: a JSON object, of steps and the signal that each waits for, empty for the answer to the question that it asks
 	Part     Part          // of the lane, when it does not wait
 	Kind     string
 	Queue    string
@@ -88,14 +87,15 @@ type Next struct {
 	Faulty   bool // whether so much has failed that people should look at it
 }
 
-// Signals are the names of those that it awaits, sorted, each once; nil for none.
-func (n *Next) Signals() ([]string, error) {
+// Awaited are the names of the signals, and of the questions, that it awaits, each once, in order; nil for none.
+func (n *Next) Awaited() (signals, questions []string, err error) {
 	if n.Awaits == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	var by map[string]string
 	if err := json.Unmarshal([]byte(n.Awaits), &by); err != nil {
-		return nil, fmt.Errorf("what the job awaits is no JSON object of strings: %w", err)
+		return nil, nil, fmt.Errorf("what the job awaits is no JSON object of strings: %w", err)
 	}
-	return slices.Compact(slices.Sorted(maps.Values(by))), nil
+	signals, questions = failure.Awaited(by)
+	return signals, questions, nil
 }

@@ -8,14 +8,15 @@ import (
 )
 
 // StepKeeper keeps what the steps of handlers came to (see [stint.Step]), by job and name. A step that
-// was recorded is never changed, and is gone with its job. A job that is recovered takes along what the
+// was recorded is never changed, but for the answer to a question (see [Questioner]), and is gone with its job. A job that is recovered takes along what the
 // one before it had recorded, if that had not completed.
 type StepKeeper interface {
 	// RecordSteps records steps of attempts that run, durably, while the engine stands in the roster
 	// ([ErrBuried] otherwise). The first record of a job's step counts: for each step it returns the
 	// one that is there. It returns none (the zero value) if the attempt cannot record it, because the
-	// claim that it comes from is gone, or the attempt has an outcome; and only the name of one that
-	// waits for a signal that is not there yet. So it is safe to repeat.
+	// claim that it comes from is gone, or the attempt has an outcome; only the name of one that
+	// waits for a signal that is not there yet; and a question without a result while that has no
+	// answer. So it is safe to repeat.
 	//
 	// An error that matches [stint.ErrUnstorable] says that the database refuses one of the steps;
 	// nothing was recorded, and a smaller batch finds out which.
@@ -31,7 +32,8 @@ type StepKeeper interface {
 
 // StepReader shows what a [StepKeeper] keeps.
 type StepReader interface {
-	// Steps reads the recorded steps of a job, in the order in which they ended.
+	// Steps reads the recorded steps of a job, in the order in which they ended. An open question
+	// has neither end nor result, and stands where it was asked.
 	Steps(ctx context.Context, job stint.ID) ([]stint.RecordedStep, error)
 }
 
@@ -53,4 +55,10 @@ type StepRecord struct {
 	// none and the wait is over.
 	Signal string
 	Until  time.Time
+
+	// Question is what the step asks people, with the end of the time to answer by the store's clock; nil
+	// for other steps. Recorded is that question, or what it came to: the JSON of the [stint.Answer], or
+	// {"timeout": true} if there is none and the time is over. While an answer is being given in a
+	// transaction, the time is not over.
+	Question *stint.Question
 }

@@ -9,6 +9,7 @@
 //	               [Limiter] [StepKeeper]
 //	for people     [Inspector] [Canceller] [Operator] [Pauser] [ScheduleKeeper] [ChangeKeeper]
 //	               [StepReader] [LogReader] [Signaler] [SignalReader]
+//	               [Questioner] [QuestionReader]
 //	for operators  [Migrator] [Auditor]
 //	where it can   [Awaiter] [Listener] [IdleNotifier] [Clock] [LivenessLocker]
 //	               [SessionTerminator] [OrphanRecoverer]

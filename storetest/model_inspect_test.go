@@ -34,7 +34,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 		if r.wait != nil {
 			i.State, i.Attempt, i.Losses, i.Queue, i.Priority = r.wait.Why, r.wait.Attempt, r.next.Losses, r.next.Queue, r.next.Priority
 			i.Faulty, i.PendingRetry = r.next.Faulty, r.next.Func
-			i.State, i.Awaits = d.blocked(r)
+			i.State, i.Awaits, i.Asks = d.blocked(r)
 			d.showPlace(job, r.forJobs, &i)
 			if r.next.Func == "" {
 				i.Due = r.due

@@ -246,7 +246,7 @@ func (m *model) Promote(ctx context.Context, from time.Time, limit int) (store.P
 		}
 	}
 	for _, r := range waits {
-		if slices.Contains(woken, r) || len(awaited(r)) > 0 && m.is("blocks without an end") {
+		if slices.Contains(woken, r) || r.next.Awaits != "" && m.is("blocks without an end") {
 			continue
 		}
 		if r.due.Before(from) || m.is("skips what is due at the bound") && r.due.Equal(from) {

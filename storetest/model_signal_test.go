@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -194,33 +193,48 @@ func (d *database) signalIs(have, want string) bool {
 	return have == want || d.is("takes signals of every name") || d.is("takes names of signals for others") && strings.EqualFold(have, want)
 }
 
-// awaited are the names of the signals that a wait ends with, in order.
-func awaited(wait *row) []string {
+// awaited are the names of the signals, and of the questions, that a wait ends with, in order.
+func awaited(wait *row) (signals, questions []string) {
 	var byStep map[string]string
 	_ = json.Unmarshal([]byte(wait.next.Awaits), &byStep) // it is none for most
-	return slices.Compact(slices.Sorted(maps.Values(byStep)))
+	for step, signal := range byStep {
+		if signal == "" {
+			questions = append(questions, step)
+		} else {
+			signals = append(signals, signal)
+		}
+	}
+	slices.Sort(questions)
+	slices.Sort(signals)
+	return slices.Compact(signals), questions
 }
 
 // blocked is what people see of a wait, and of what.
-func (d *database) blocked(wait *row) (stint.State, []string) {
-	names := awaited(wait)
+func (d *database) blocked(wait *row) (state stint.State, signals, questions []string) {
+	signals, questions = awaited(wait)
 	switch {
-	case d.is("shows the blocked as scheduled") && len(names) > 0:
-		return stint.Scheduled, names
+	case d.is("shows the blocked as scheduled") && len(signals) > 0:
+		return stint.Scheduled, signals, questions
 	case d.is("shows one signal that is awaited"):
-		return wait.wait.Why, names[:min(1, len(names))]
+		signals = signals[:min(1, len(signals))]
+	case d.is("shows questions as signals"):
+		signals, questions = append(signals, questions...), nil
 	}
-	return wait.wait.Why, names
+	return wait.wait.Why, signals, questions
 }
 
-// woken are the waits that a signal ends which no step has taken.
+// woken are the waits that a signal ends which no step has taken, or an answer.
 func (d *database) woken(waits []*row) (woken []*row) {
 	for _, w := range waits {
-		names := awaited(w)
+		names, questions := awaited(w)
 		if d.is("wakes for the first name only") {
 			names = names[:min(1, len(names))]
 		}
-		if d.is("never wakes") || len(names) == 0 {
+		if d.is("never wakes") || len(names)+len(questions) == 0 {
+			continue
+		}
+		if slices.ContainsFunc(questions, func(name string) bool { return d.wakesFor(w.id, name) }) {
+			woken = append(woken, w)
 			continue
 		}
 		for _, s := range d.signals(w.id) {

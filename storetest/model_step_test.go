@@ -36,6 +36,14 @@ func (m *model) RecordSteps(ctx context.Context, engine store.EngineID, steps []
 	recorded := make([]stint.RecordedStep, len(steps))
 	for _, i := range m.stepOrder(steps) {
 		s := steps[i]
+		if s.Question != nil {
+			r, err := m.ask(engine, s)
+			if err != nil {
+				return nil, err
+			}
+			recorded[i] = r
+			continue
+		}
 		if s.Signal != "" {
 			r, err := m.takeSignal(engine, s)
 			if err != nil {
@@ -47,7 +55,10 @@ func (m *model) RecordSteps(ctx context.Context, engine store.EngineID, steps []
 		if _, err := m.recordStep(engine, s); err != nil {
 			return nil, err
 		}
-		recorded[i] = m.steps[m.stepOf(s.Job, s.Name)]
+		if recorded[i] = m.steps[m.stepOf(s.Job, s.Name)]; recorded[i].Result == nil && recorded[i].Question != nil && !m.is("takes an open question for a step") {
+			recorded[i] = stint.RecordedStep{}
+		}
+		recorded[i].Question = nil
 		if m.is("answers with what it was given") && recorded[i].Result != nil {
 			recorded[i].Result = s.Result
 		}
@@ -125,7 +136,13 @@ func (m *model) Steps(_ context.Context, job stint.ID) ([]stint.RecordedStep, er
 		if m.is("lists steps by name") {
 			return byName
 		}
-		return cmp.Or(a.Ended.Compare(b.Ended), byName)
+		at := func(r stint.RecordedStep) time.Time {
+			if r.Ended.IsZero() {
+				return r.Began // an open question
+			}
+			return r.Ended
+		}
+		return cmp.Or(at(a).Compare(at(b)), byName)
 	})
 	return all, nil
 }
@@ -138,7 +155,7 @@ func (d *database) takeSteps(old, anew stint.ID) {
 		}
 	}
 	for key, s := range d.steps {
-		if key.job != old || d.is("begins the recovered anew") {
+		if key.job != old || d.is("begins the recovered anew") || s.Result == nil && d.is("forgets open questions when it recovers") {
 			continue
 		}
 		d.steps[d.stepOf(anew, key.name)] = s

@@ -84,7 +84,7 @@ type database struct {
 	said      map[store.Position]*said
 }
 
-// row is one of five things: a job, an entry, a wait, a key or a signal. It is invisible
+// row is one of six things: a job, an entry, a wait, a key, a signal or an answer. It is invisible
 // while its transaction is open.
 type row struct {
 	tx      *modelTx
@@ -99,7 +99,9 @@ type row struct {
 	asked   [32]byte   // of a key: the fingerprint of its job
 	holder  stint.ID   // of a key
 	signal  *stint.SentSignal
-	to      stint.ID // of a signal
+	to      stint.ID // of a signal, and an answer
+	answer  *stint.Answer
+	answers string // the question's name, of an answer
 	id      stint.ID
 	from    stint.ID     // of a job: what it recovers
 	place                // of a job: where it stands in a flow
@@ -421,6 +423,7 @@ func (x *modelTx) commit() {
 			r.tx = nil
 		}
 	}
+	x.db.settle()
 	if !x.db.is("does not ring at a commit") {
 		x.db.ring()
 	}
@@ -442,7 +445,7 @@ func (x *modelTx) back(n int) {
 		if r.tx != x || r.wait != nil && x.db.is("keeps waits that were rolled back") || r.key != "" && x.db.is("keeps keys that were rolled back") {
 			return false
 		}
-		if r.signal != nil && x.db.is("sends what was rolled back") {
+		if r.answer != nil && x.db.is("keeps answers that were rolled back") || r.signal != nil && x.db.is("sends what was rolled back") {
 			r.tx = nil
 			return false
 		}

@@ -27,7 +27,10 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-const secret = "a-secret-that-nobody-guesses"
+const (
+	secret     = "a-secret-that-nobody-guesses"
+	linkSecret = "a-key-that-nobody-guesses"
+)
 
 // board is a dashboard over a fresh store, and an admin who looks at it.
 type board struct {
@@ -47,7 +50,7 @@ func newBoard(t *testing.T) *board {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	handler, err := dashboard.New(db, dashboard.Config{
-		Guard: guard.Config{Link: secret},
+		Guard: guard.Config{Link: secret}, LinkKey: linkSecret,
 		API: api.Config{Restricted: []string{"sh"}, Bury: func(ctx context.Context, token store.EngineID, why string) (int, error) {
 			return engine.Bury(ctx, db, token, why)
 		}},
@@ -81,7 +84,7 @@ func (b *board) says(want string) {
 var anHour = retry.Fixed(3, time.Hour)
 
 // work has an engine perform jobs until the test ends or the answer is called: those of the kind good succeed, of bad fail for good, of
-// flaky fail and are tried again in an hour, and of slow take as long as the engine lives. Each has a second name, as people would give it.
+// flaky fail and are tried again in an hour, of asking ask a question, and of slow take as long as the engine lives. Each has a second name, as people would give it.
 func (b *board) work() (stop func()) {
 	b.Helper()
 	mux := stint.NewMux()
@@ -98,6 +101,10 @@ func (b *board) work() (stop func()) {
 		return nil, stint.NoRetry(errors.New("no such customer"))
 	})
 	kind("flaky", "sync_customer", func(context.Context, *stint.Job) (json.RawMessage, error) { return nil, errors.New("no answer") })
+	kind("asking", "approve_payment", func(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
+		_, err := stint.Ask(ctx, "approve", "Pay 900 EUR to ACME?", 72*time.Hour, "pay", "refuse")
+		return nil, err
+	})
 	kind("slow", "render_report", func(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)

@@ -41,6 +41,8 @@ func (b *board) life() []shown {
 	b.becomes(slow, stint.Running)
 	limited := b.enqueue("render_report", stint.Limited("tenant=acme"))
 	flow, part := b.flow()
+	asking := b.enqueue("approve_payment")
+	b.becomes(asking, stint.Blocked)
 	cancelled := b.enqueue("send_invoice", stint.Delay(time.Hour))
 	if _, err := b.store.Cancel(b.Context(), []stint.ID{cancelled}, "no need"); err != nil {
 		b.Fatal(err)
@@ -50,7 +52,7 @@ func (b *board) life() []shown {
 	b.submit(`form[action="/queues/reports/pause"] button`)
 	return []shown{
 		{"overview", "/"}, {"jobs", "/jobs"}, {"jobs-filtered", "/jobs?state=failed&state=retrying&queue=mail"},
-		{"job", b.job(failed)}, {"job-running", b.job(slow)}, {"job-limited", b.job(limited)}, {"flow", b.job(flow)}, {"flow-part", b.job(part)}, {"edit", b.job(failed) + "/edit"}, {"new", "/jobs/new"}, {"bulk", "/jobs/bulk?verb=retry&state=failed"},
+		{"job", b.job(failed)}, {"job-running", b.job(slow)}, {"job-limited", b.job(limited)}, {"job-asking", b.job(asking)}, {"questions", "/questions"}, {"flow", b.job(flow)}, {"flow-part", b.job(part)}, {"edit", b.job(failed) + "/edit"}, {"new", "/jobs/new"}, {"bulk", "/jobs/bulk?verb=retry&state=failed"},
 		{"queues", "/queues"}, {"limits", "/limits"}, {"limit", "/limits/smtp"}, {"limit-keys", "/limits/tenant"}, {"kinds", "/kinds"}, {"kind", "/kinds/send_invoice"}, {"errors", "/errors"}, {"schedules", "/schedules"}, {"schedule", "/schedules/nightly-report"},
 		{"engines", "/engines"}, {"engine", fmt.Sprintf("/engines/%d", b.engine().Token)}, {"database", "/database"}, {"metrics", "/figures"}, {"changes", "/changes"},
 		{"problem", "/jobs/99999999"},

@@ -1,6 +1,7 @@
 package browser_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/dashboard/link"
 	"github.com/stint-go/stint/store"
 )
 
@@ -354,4 +356,57 @@ func TestAListFollowsWhatHappens(t *testing.T) {
 	time.Sleep(3 * time.Second) // the page has looked for what it missed while it was loaded
 	id := b.enqueue("good")
 	b.until(fmt.Sprintf(`document.querySelector('td.id a[href="%s"]') !== null`, b.job(id)))
+}
+
+// Questions are answered by a click: on the page of the job, on that of all questions, and on that of a signed link.
+func TestAQuestionIsAnsweredByAClick(t *testing.T) {
+	b := newBoard(t)
+	defer b.work()()
+	answered := func(id stint.ID, choice, by, comment string) {
+		t.Helper()
+		b.becomes(id, stint.Completed)
+		steps, err := b.store.Steps(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a stint.Answer
+		if err := json.Unmarshal(steps[0].Result, &a); err != nil || a.Choice != choice || a.By != by || a.Comment != comment {
+			t.Errorf("job %d got %s: %v", id, steps[0].Result, err)
+		}
+	}
+	id := b.enqueue("asking")
+	b.becomes(id, stint.Blocked)
+	b.visit(b.job(id))
+	b.enter(`form[action$="/answer"] input[name="comment"]`, "it is fine")
+	b.press("\r") // which chooses nothing
+	b.submit(`form[action$="/answer"] button[value="pay"]`)
+	b.says(fmt.Sprintf("The question approve of job %d is answered: pay.", id))
+	answered(id, "pay", "link", "it is fine")
+	b.until(`document.querySelector("h1 .badge").textContent === "completed"`)
+
+	id = b.enqueue("asking")
+	b.becomes(id, stint.Blocked)
+	b.visit("/")
+	b.until(`document.querySelector('main a[href="/questions"]')?.textContent === "1 question waits for an answer"`)
+	b.submit(`main a[href="/questions"]`)
+	b.until(`location.pathname === "/questions" && document.querySelector(".question").textContent === "Pay 900 EUR to ACME?"`)
+	b.submit(`form[action$="/answer"] button[value="refuse"]`)
+	b.says(fmt.Sprintf("The question approve of job %d is answered: refuse.", id))
+	answered(id, "refuse", "link", "")
+
+	id = b.enqueue("asking")
+	b.becomes(id, stint.Blocked)
+	key, err := link.NewKey(linkSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := key.URL(b.url, link.Link{Job: id, Question: "approve", By: "ann", Expires: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.tab.visit(to)
+	b.enter(`textarea[name="comment"]`, "by mail")
+	b.submit(`button[value="pay"]`)
+	b.until(`document.querySelector(".flash.ok")?.textContent.startsWith("It is answered: pay, by ann")`)
+	answered(id, "pay", "ann", "by mail")
 }

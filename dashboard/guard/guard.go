@@ -145,8 +145,9 @@ func (c Config) Knows() bool {
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// Wrap puts the guard before a handler, which gets the sender of a request by [Of].
-func (g *Guard) Wrap(next http.Handler) http.Handler {
+// Shield does all of [Guard.Wrap] but to ask who sends a request: for pages that anybody may open, or that
+// find out themselves who may.
+func (g *Guard) Shield(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -164,6 +165,14 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 			g.refuse(w, r, Identity{}, http.StatusForbidden, "a page of another origin sent this")
 			return
 		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Wrap puts the guard before a handler, which gets the sender of a request by [Of].
+func (g *Guard) Wrap(next http.Handler) http.Handler {
+	return g.Shield(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
 		if g.openSession(w, r) {
 			return
 		}
@@ -182,7 +191,7 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 		default:
 			next.ServeHTTP(w, r.WithContext(With(r.Context(), who)))
 		}
-	})
+	}))
 }
 
 // needed is the least role for a method. Handlers may require more.

@@ -24,7 +24,7 @@ type Job struct {
 	*stint.JobInfo
 	RunsOn   *Runner          `json:"runs_on,omitempty"`
 	Gates    []store.GateInfo `json:"gates,omitempty"` // while it is available: what is in use of its limits
-	Steps    []Step           `json:"steps,omitempty" doc:"What the steps of its handler came to, in the order in which they ended. A result of more than 16 KiB is left out: the steps of the job have it"`
+	Steps    []Step           `json:"steps,omitempty" doc:"What the steps of its handler came to, in the order in which they ended, and the questions that they ask people. A result of more than 16 KiB is left out: the steps of the job have it"`
 	Signals  []Signal         `json:"signals,omitempty" doc:"The signals that were sent to it, in the order of that. A value of more than 16 KiB is left out: the signals of the job have it"`
 	Progress []stint.Progress `json:"progress,omitempty" doc:"How far its runs said they were, up to the last 20 of those that did"`
 	Log      []stint.LogLine  `json:"log,omitempty" doc:"The last 50 lines that its runs logged: the log of the job has more"`

@@ -2,10 +2,9 @@ package view
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/store"
 )
 
@@ -39,15 +38,10 @@ func shortSignalsOf(ctx context.Context, st store.SignalReader, id stint.ID) ([]
 	return all, err
 }
 
-// AwaitsInWords says which signals a blocked job awaits: awaits the signal "a" or "b". It is empty if
-// nothing is known of that.
+// AwaitsInWords says which signals and answers a blocked job awaits. It is empty if nothing is known of that.
 func AwaitsInWords(j stint.JobInfo) string {
-	if j.State != stint.Blocked || len(j.Awaits) == 0 {
+	if j.State != stint.Blocked {
 		return ""
 	}
-	names := make([]string, len(j.Awaits))
-	for i, name := range j.Awaits {
-		names[i] = fmt.Sprintf("%q", name)
-	}
-	return "awaits the signal " + strings.Join(names, " or ")
+	return words.Awaits(j.Awaits, j.Asks)
 }

@@ -9,13 +9,34 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// Step is a recorded step of a job.
+// Step is a recorded step of a job, or a question that it asks.
 type Step struct {
-	Name   string          `json:"name"`
-	Began  time.Time       `json:"began" doc:"When it began, as the attempt saw it that recorded it"`
-	Ended  time.Time       `json:"ended" doc:"When it was recorded"`
-	Result json.RawMessage `json:"result,omitempty" doc:"What it returned; absent if it is hidden, or too large to be shown with the job"`
-	Bytes  int64           `json:"bytes,omitempty" doc:"How large the result is that is left out for its size"`
+	Name     string          `json:"name"`
+	Began    time.Time       `json:"began" doc:"When it began, as the attempt saw it that recorded it; when a question was asked"`
+	Ended    time.Time       `json:"ended,omitzero" doc:"When it was recorded; absent while a question has no answer"`
+	Result   json.RawMessage `json:"result,omitempty" doc:"What it returned, or the answer to its question; absent while there is none, if it is hidden, or too large to be shown with the job"`
+	Bytes    int64           `json:"bytes,omitempty" doc:"How large the result is that is left out for its size"`
+	Question *stint.Question `json:"question,omitempty" doc:"What it asks people; absent for other steps"`
+}
+
+// IsOpen reports whether it is a question that has no answer yet.
+func (s Step) IsOpen() bool { return s.Question != nil && s.Ended.IsZero() }
+
+// AnswerInWords says what came of a question; empty for other steps, and if it is not known.
+func (s Step) AnswerInWords() string {
+	var came struct {
+		stint.Answer
+		Timeout bool `json:"timeout"`
+	}
+	switch {
+	case s.Question == nil || s.Result == nil || json.Unmarshal(s.Result, &came) != nil:
+		return ""
+	case came.Timeout:
+		return "not answered in time"
+	case came.Comment != "":
+		return came.Choice + ", by " + came.By + ": " + came.Comment
+	}
+	return came.Choice + ", by " + came.By
 }
 
 // Took is how long it took.
@@ -32,7 +53,7 @@ func StepsOf(ctx context.Context, st store.StepReader, id stint.ID) ([]Step, err
 	}
 	all := make([]Step, len(recorded))
 	for i, r := range recorded {
-		all[i] = Step{Name: r.Name, Began: r.Began, Ended: r.Ended, Result: r.Result}
+		all[i] = Step{Name: r.Name, Began: r.Began, Ended: r.Ended, Result: r.Result, Question: r.Question}
 	}
 	return all, nil
 }

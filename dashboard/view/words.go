@@ -31,7 +31,7 @@ func (c Crew) Situation(j stint.JobInfo, now time.Time) string {
 		return faulty("waits for an engine with the retry function " + words.Visible(j.PendingRetry))
 	case slices.Contains([]stint.State{stint.Scheduled, stint.Retrying}, j.State):
 		return faulty("due " + words.Ago(j.Due, now))
-	case j.State == stint.Blocked && len(j.Awaits) > 0:
+	case j.State == stint.Blocked && AwaitsInWords(j) != "":
 		return faulty(AwaitsInWords(j) + ", otherwise due " + words.Ago(j.Due, now))
 	case NeedsInWords(j) != "":
 		return faulty(NeedsInWords(j))

@@ -287,6 +287,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.httpCommand(),
 		a.jobsCommand(),
 		a.flowsCommand(),
+		a.questionsCommand(),
 		a.queuesCommand(),
 		a.limitsCommand(),
 		a.keysCommand(),

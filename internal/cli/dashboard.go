@@ -200,6 +200,12 @@ func (a *app) dashboardConfig(f *dashboardFlags) (c dashboard.Config, fresh stri
 	if _, err := f.certificates(); err != nil {
 		return c, "", err
 	}
+	if c.LinkKey, err = a.linkKey(); err != nil {
+		return c, "", err
+	}
+	if f.readOnly {
+		c.LinkKey = ""
+	}
 	c.Guard, fresh, err = a.admit(f)
 	return c, fresh, err
 }

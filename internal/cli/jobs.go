@@ -22,7 +22,7 @@ import (
 
 func (a *app) jobsCommand() *cobra.Command {
 	return a.group(page("jobs|job: List, show and watch jobs, cancel, retry and delete them"),
-		a.listCommand(page(jobsListHelp), false), a.jobsShowCommand(), a.jobsStepsCommand(), a.jobsSignalsCommand(), a.jobsSignalCommand(), a.jobsLogCommand(), a.jobsWatchCommand(), a.cancelCommand(page(jobsCancelHelp), false),
+		a.listCommand(page(jobsListHelp), false), a.jobsShowCommand(), a.jobsStepsCommand(), a.jobsSignalsCommand(), a.jobsSignalCommand(), a.jobsAnswerCommand(), a.jobsLogCommand(), a.jobsWatchCommand(), a.cancelCommand(page(jobsCancelHelp), false),
 		a.retryCommand(page(jobsRetryHelp), false), a.jobsDeleteCommand())
 }
 
@@ -73,7 +73,7 @@ Examples:
 // statesHelp explains the states of jobs, where they are listed.
 const statesHelp = `  scheduled   not due yet: it was enqueued with a delay or a time
   retrying    failed, and waits for its next attempt
-  blocked     needs other jobs to end first, or awaits a signal
+  blocked     needs other jobs to end first, or awaits a signal or an answer
   available   due, and waits for an engine
   running     claimed by an engine
   completed, failed, cancelled   ended`
@@ -224,8 +224,10 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 		d.add("due", j.Due)
 	}
 	d.add("awaits", j.Awaits)
+	d.add("asks", j.Asks)
 	d.add("start by", j.StartBy)
 	d.Render()
+	a.showQuestions(shown)
 	a.showSteps(shown)
 	a.showSignals(shown)
 	a.showLog(shown)

@@ -164,7 +164,7 @@ func serve() {
 // program is Main. With STINT_TEST_DEAF it performs one more kind, deaf, whose
 // handler leaves a file named as the variable says, and if that is "forever"
 // never ends, whatever it is told. With STINT_TEST_STEPS it performs stepwise,
-// with STINT_TEST_SIGNALS awaiting, and with STINT_TEST_TALKS talking.
+// with STINT_TEST_SIGNALS awaiting, with STINT_TEST_QUESTIONS asking, and with STINT_TEST_TALKS talking.
 func program() {
 	if how := os.Getenv("STINT_TEST_DEAF"); how != "" {
 		kind := stint.KindInfo{Name: "deaf"}
@@ -186,6 +186,11 @@ func program() {
 	if os.Getenv("STINT_TEST_SIGNALS") != "" {
 		builtin = append(builtin, builtinKind{stint.KindInfo{Name: "awaiting"}, func(kindOptions) stint.Handler {
 			return awaiting
+		}, func(json.RawMessage) error { return nil }, nil})
+	}
+	if os.Getenv("STINT_TEST_QUESTIONS") != "" {
+		builtin = append(builtin, builtinKind{stint.KindInfo{Name: "asking"}, func(kindOptions) stint.Handler {
+			return asking
 		}, func(json.RawMessage) error { return nil }, nil})
 	}
 	if os.Getenv("STINT_TEST_TALKS") != "" {
@@ -230,6 +235,16 @@ func talking(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
 // awaiting returns what is sent to it as the first signal "approved".
 func awaiting(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
 	return stint.AwaitAs[json.RawMessage](ctx, "approval", "approved", 72*time.Hour)
+}
+
+// asking asks two questions at the same time, and returns the answer to the first.
+func asking(ctx context.Context, _ *stint.Job) (json.RawMessage, error) {
+	a, first := stint.Ask(ctx, "approve", "Pay 900 EUR\nto <ACME>?", 72*time.Hour, "pay", "refuse it")
+	_, second := stint.Ask(ctx, "how to ship", "By air?", time.Hour, "air", "sea")
+	if err := errors.Join(first, second); err != nil {
+		return nil, err
+	}
+	return json.Marshal(a)
 }
 
 // Each script is a session of somebody who uses the program. Beside testscript's

@@ -204,7 +204,7 @@ flags:
 
   [dashboard]                    # of up, work and stint dashboard
   address = "127.0.0.1:7070"     # --dashboard, or --address
-  hosts = ["jobs.example.com"]   # --dashboard-hosts; and the others, and secret
+  hosts = ["jobs.example.com"]   # --dashboard-hosts; and the others, secret, link-key
 
   [[dashboard.token]]            # as stint dashboard token prints it, once for each
   name = "ci"
@@ -235,7 +235,8 @@ flags:
 
 Relative paths count from the working directory, like those of flags. Each command
 checks the whole file: a wrong key or value ends it with code 2. Passwords are not
-printed. The secret of the dashboard's link may also be in STINT_DASHBOARD_SECRET.
+printed. The secret of the dashboard's link may also be in STINT_DASHBOARD_SECRET, the key
+of links to questions (stint questions link) in STINT_DASHBOARD_LINK_KEY.
 
 Examples:
   stint config --config /etc/stint.toml

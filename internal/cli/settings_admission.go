@@ -21,16 +21,20 @@ import (
 // The keys of a file's table [dashboard] that are no flags.
 const (
 	secretKey = dashboardTable + ".secret"
+	linkKey   = dashboardTable + ".link-key"
 	tokenKey  = dashboardTable + ".token"
 	userKey   = dashboardTable + ".user"
 	proxyKey  = dashboardTable + ".proxy"
 )
 
-var admissionKeys = []string{secretKey, tokenKey, userKey, proxyKey}
+var admissionKeys = []string{secretKey, linkKey, tokenKey, userKey, proxyKey}
 
 // secretVariable is the environment variable of the secret. There is no flag: other users
 // may see command lines.
 const secretVariable = "STINT_DASHBOARD_SECRET"
+
+// linkVariable is that of the key by which links to questions are signed.
+const linkVariable = "STINT_DASHBOARD_LINK_KEY"
 
 // leastCost is that of a bcrypt hash that takes long enough to guess.
 const leastCost = 10
@@ -38,6 +42,7 @@ const leastCost = 10
 // admission is what a file says about who may use a dashboard.
 type admission struct {
 	secret string
+	link   string // the key of links
 	tokens []guard.Token
 	users  []guard.User
 	proxy  guard.Proxy
@@ -54,12 +59,20 @@ func (a *admission) guard() guard.Config {
 
 // dashboardSecret is the secret that was chosen, if one was.
 func (a *app) dashboardSecret() (string, error) {
-	secret := a.env(secretVariable)
+	return a.secretOf(secretVariable, a.admission.secret)
+}
+
+// linkKey is the key of links, if there is one.
+func (a *app) linkKey() (string, error) { return a.secretOf(linkVariable, a.admission.link) }
+
+// secretOf is a secret of the environment, or else that of the file.
+func (a *app) secretOf(variable, inFile string) (string, error) {
+	secret := a.env(variable)
 	if secret == "" {
-		return a.admission.secret, nil
+		return inFile, nil
 	}
 	if err := checkSecret(secret); err != nil {
-		return "", usagef("%s in the environment: %w", secretVariable, err)
+		return "", usagef("%s in the environment: %w", variable, err)
 	}
 	return secret, nil
 }
@@ -69,6 +82,9 @@ func (a *admission) read(e entry) error {
 	case secretKey:
 		a.show(e, e.key, "***")
 		return e.set(checked("secret", checkSecret).in(&a.secret))
+	case linkKey:
+		a.show(e, e.key, "***")
+		return e.set(checked("key", checkSecret).in(&a.link))
 	case proxyKey:
 		return a.readProxy(e)
 	}

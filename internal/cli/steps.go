@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,7 +41,14 @@ func (a *app) listSteps(id stint.ID, steps []view.Step) {
 		if i > 0 {
 			fmt.Fprintln(a.out)
 		}
-		fmt.Fprintf(a.out, "step %s ended %s, took %s\n", words.Visible(s.Name), moment(s.Ended), words.Took(s.Took()))
+		if s.IsOpen() {
+			fmt.Fprintf(a.out, "step %s asks since %s, until %s\n", words.Visible(s.Name), moment(s.Began), moment(s.Question.Until))
+		} else {
+			fmt.Fprintf(a.out, "step %s ended %s, took %s\n", words.Visible(s.Name), moment(s.Ended), words.Took(s.Took()))
+		}
+		if s.Question != nil && s.Question.Text != "" {
+			fmt.Fprintf(a.out, "\n%s\n", indent(words.Visible(s.Question.Text), "  | "))
+		}
 		if len(s.Result) > 0 {
 			fmt.Fprintf(a.out, "\n%s\n", indent(indented(s.Result), "  | "))
 		}
@@ -48,12 +57,13 @@ func (a *app) listSteps(id stint.ID, steps []view.Step) {
 
 // showSteps prints the steps of a job, with the beginnings of their results.
 func (a *app) showSteps(shown view.Job) {
-	if len(shown.Steps) == 0 {
+	ended := slices.DeleteFunc(slices.Clone(shown.Steps), view.Step.IsOpen)
+	if len(ended) == 0 {
 		return
 	}
 	fmt.Fprintln(a.out)
-	printTable(a, shown.Steps, "", row{"step", "ended", "took", "result"}, func(s view.Step) row {
-		result := cut(string(plainJSON(s.Result)), 60)
+	printTable(a, ended, "", row{"step", "ended", "took", "result"}, func(s view.Step) row {
+		result := cut(cmp.Or(s.AnswerInWords(), string(plainJSON(s.Result))), 60)
 		if s.Bytes > 0 {
 			result = fmt.Sprintf("%s bytes, see stint jobs steps %d", words.Count(s.Bytes), shown.ID)
 		}

@@ -5,6 +5,7 @@ package failure
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -44,7 +45,7 @@ type Snooze struct {
 	Limit string
 	Why   string // for people; empty for nothing to say
 
-	Awaits map[string]string // by step the signals that have it run earlier; nil for none
+	Awaits map[string]string // by step the signals that have it run earlier, or nothing for the answer to the question that the step asks; nil for none
 }
 
 func (e *Snooze) Error() string { return "stint: run again in " + e.Wait.String() }
@@ -53,3 +54,17 @@ func (e *Snooze) Error() string { return "stint: run again in " + e.Wait.String(
 type Cancel struct{ Why string }
 
 func (e *Cancel) Error() string { return "stint: cancelled: " + e.Why }
+
+// Awaited tells the signals of [Snooze.Awaits] from the questions: each once, in order.
+func Awaited(awaits map[string]string) (signals, questions []string) {
+	for step, signal := range awaits {
+		if signal == "" {
+			questions = append(questions, step)
+		} else {
+			signals = append(signals, signal)
+		}
+	}
+	slices.Sort(signals)
+	slices.Sort(questions)
+	return slices.Compact(signals), questions
+}

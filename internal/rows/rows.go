@@ -34,14 +34,14 @@ func fields(v reflect.Value, all []any) []any {
 // its own for the retry policy.
 const JobColumns = `j.id, j.kind, j.state, j.begun, j.queue, j.priority, j.args, j.attempt, j.losses, j.reason, j.tags,
   j.urn, j.source, j.metadata, j.timeout, j.start_by, j.uniqueness, j.limits, j.max_losses, j.created, j.due, j.started, j.finished,
-  j.faulty, j.undecided, j.awaits, j.flow, j.node, j.is_flow, j.watch, j.recovered, j.schedule, j.nth, j.occurrence, j.correlation`
+  j.faulty, j.undecided, j.awaits, j.asks, j.flow, j.node, j.is_flow, j.watch, j.recovered, j.schedule, j.nth, j.occurrence, j.correlation`
 
 func Job(j *stint.JobInfo) []any {
 	j.MaxLosses = stint.DefaultMaxLosses
 	return append([]any{
 		&j.ID, &j.Kind, &j.State, &j.Begun, &j.Queue, &j.Priority, &j.Args, &j.Attempt, &j.Losses, &j.Reason, &j.Tags,
 		&j.URN, &j.Source, &j.Metadata, &j.Timeout, &j.StartBy, &j.Unique, &j.Limits, &j.MaxLosses, &j.Created, &j.Due, &j.Started, &j.Finished,
-		&j.Faulty, &j.PendingRetry, &j.Awaits, &j.Flow, &j.Node, &j.IsFlow, &j.NeedsFirst,
+		&j.Faulty, &j.PendingRetry, &j.Awaits, &j.Asks, &j.Flow, &j.Node, &j.IsFlow, &j.NeedsFirst,
 	}, append(Fields(&j.Origin), &j.Correlation)...)
 }
 

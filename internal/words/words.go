@@ -116,3 +116,23 @@ func Size(n int64) string {
 	}
 	return fmt.Sprintf("%.1f %s", size, units[unit])
 }
+
+// Awaits says which signals and which answers a job waits for: awaits the signal "a" or "b", or the
+// answer to "c". It is empty if there are none.
+func Awaits(signals, questions []string) string {
+	var parts []string
+	for i, of := range [][]string{signals, questions} {
+		if len(of) == 0 {
+			continue
+		}
+		names := make([]string, len(of))
+		for k, name := range of {
+			names[k] = fmt.Sprintf("%q", name)
+		}
+		parts = append(parts, []string{"the signal ", "the answer to "}[i]+strings.Join(names, " or "))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "awaits " + strings.Join(parts, ", or ")
+}

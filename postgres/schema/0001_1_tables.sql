@@ -217,7 +217,7 @@ create table stint.waiting (
   queue    text        not null, -- as in entries
   kind     text        not null, -- as in entries
   limits   text,                 -- as in entries
-  awaits   jsonb,                -- of a blocked one, the signals that end its wait before it is due: by the steps that take them
+  awaits   jsonb,                -- of a blocked one, the signals that end its wait before it is due, by the steps that take them; empty for the answer to the question that a step asks
   watch    bigint,               -- of one that waits for jobs, one that has perhaps not ended; null for none
   seen     bigint,               -- what is older than this has ended, and was looked at
   verdict  smallint    check (verdict between 0 and 2), -- what those have decided: see stint.verdict
@@ -235,17 +235,24 @@ create index waiting_watch on stint.waiting (watch, job) where watch is not null
 create index waiting_undecided on stint.waiting (job, undecided) where undecided is not null;
 create index waiting_faulty on stint.waiting (job) where faulty;
 
--- What the steps of handlers came to. A row is written once, and goes with its job.
+-- What the steps of handlers came to, and the questions that they ask. A row is written once, and goes with its
+-- job; one of a question is written again with its answer.
 create table stint.steps (
   job    bigint      not null, -- its id
   name   text        not null check (name <> '' and octet_length(name) <= 255), -- unique in the job
   pos    bigint      not null, -- of the attempt that recorded it; lower than the job's if that took it along
   began  timestamptz not null, -- when
   ended  timestamptz not null, -- when it was recorded
-  result jsonb       not null, -- what it returned
+  result jsonb,               -- what it returned; null while a question is open
   signal bigint,              -- the number of the signal that it took; null for none, and in a job that took the step along
-  primary key (job, name) -- no step is accepted twice
+  question jsonb,             -- what it asks people: a text and choices; null for other steps
+  until    timestamptz,       -- when the time to answer that is over
+  primary key (job, name), -- no step is accepted twice
+  check ((question is null) = (until is null)),
+  check (result is not null or question is not null)
 );
+-- The questions that are open, and those of jobs that ended without an answer.
+create index steps_open on stint.steps (job, name) where result is null;
 -- The last line: no signal is taken twice.
 create unique index steps_signal on stint.steps (signal) where signal is not null;
 

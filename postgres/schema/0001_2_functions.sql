@@ -913,36 +913,52 @@ $$;
 -- deleted since.
 create function stint.record_steps(p_engine bigint, p_lane bigint[], p_n bigint[], p_nonce bigint[], p_pos bigint[],
   p_job bigint[], p_name text[], p_began bigint[], p_ended bigint[], p_result text[], p_signal text[] default null, p_until timestamptz[] default null,
-  out fresh boolean[], out results text[]) language plpgsql
+  p_question text[] default null, out fresh boolean[], out results text[], out questions text[], out untils timestamptz[]) language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 declare
   ok    boolean := stint.fence(p_engine);
   clock timestamptz := clock_timestamp();
   taken bigint[];  -- the signals
-  may   bigint[];  -- if there are any, the steps that their attempt can record
+  may   bigint[];  -- if there are any, or questions, the steps that their attempt can record
 begin
   if p_signal is not null then
     select t.results, t.taken into p_result, taken from stint.signals_for(p_job, p_name, p_result, p_signal, p_until, clock) as t;
   end if;
   with able as materialized (
-    select s.* from unnest(p_lane, p_n, p_nonce, p_pos, p_job, p_name, p_began, p_ended, p_result, taken)
-      with ordinality as s(lane, n, nonce, pos, job, name, began, ended, result, signal, i)
+    select s.* from unnest(p_lane, p_n, p_nonce, p_pos, p_job, p_name, p_began, p_ended, p_result, taken, p_question, p_until)
+      with ordinality as s(lane, n, nonce, pos, job, name, began, ended, result, signal, question, until, i)
     where (select c.nonce = s.nonce and c.engine = p_engine from stint.claims c where c.lane = s.lane and c.n = s.n)
       and exists (select from stint.entries e where e.pos = s.pos)
       and not exists (select from stint.executions x where x.pos = s.pos)
   ), added as (
-    insert into stint.steps (job, name, pos, began, ended, result, signal)
-      select s.job, s.name, s.pos, clock - s.began * interval '1 microsecond', clock - s.ended * interval '1 microsecond', s.result::jsonb, s.signal
-      from able s where s.result is not null
+    insert into stint.steps (job, name, pos, began, ended, result, signal, question, until)
+      select s.job, s.name, s.pos, clock - s.began * interval '1 microsecond', clock - s.ended * interval '1 microsecond', nullif(s.result, '')::jsonb, s.signal,
+             s.question::jsonb, case when s.question is not null then s.until end
+      from able s
+      where case when s.question is null then s.result <> ''
+                 else not exists (select from stint.steps t where t.job = s.job and t.name = s.name) end -- it would wait for who answers
       order by s.job, s.name collate "C" -- as every call does, so that none waits for another crosswise
       on conflict do nothing
       returning job, name)
-  select array_agg(a.job is not null order by s.i), (select array_agg(b.i) from able b where p_signal is not null) into fresh, may
+  select array_agg(a.job is not null order by s.i), (select array_agg(b.i) from able b where p_signal is not null or p_question is not null) into fresh, may
     from unnest(p_job, p_name) with ordinality as s(job, name, i) left join added a on a.job = s.job and a.name = s.name;
+  if p_question is not null then
+    -- The time of a question is over, unless somebody has it in hand, who is answering. So an answer that was
+    -- accepted counts, and no engine waits for a transaction of a program's.
+    update stint.steps t set result = '{"timeout": true}', ended = clock
+      from (select t.job, t.name from unnest(p_job, p_name, p_question) with ordinality as s(job, name, question, i)
+            join stint.steps t on t.job = s.job and t.name = s.name
+            where s.question is not null and s.i = any (may) and t.result is null and t.until <= clock
+            order by t.job, t.name collate "C" for no key update of t skip locked) l
+      where t.job = l.job and t.name = l.name;
+    select array_agg(t.question::text order by s.i), array_agg(t.until order by s.i) into questions, untils
+      from unnest(p_job, p_name, p_question) with ordinality as s(job, name, question, i)
+      left join stint.steps t on s.question is not null and t.job = s.job and t.name = s.name and t.result is null;
+  end if;
   -- A statement of its own: it sees what the one before waited for. What waits for a signal that is not
-  -- there, or that another step got meanwhile, is answered with nothing.
-  select array_agg(coalesce(t.result::text, case when p_signal[s.i] is not null and s.i = any (may) then '' end) order by s.i) into results
+  -- there, or that another step got meanwhile, or for an answer, is answered with nothing.
+  select array_agg(coalesce(t.result::text, case when (p_signal[s.i] is not null or p_question[s.i] is not null) and s.i = any (may) then '' end) order by s.i) into results
     from unnest(p_job, p_name) with ordinality as s(job, name, i) left join stint.steps t on t.job = s.job and t.name = s.name;
 end
 $$;

@@ -52,7 +52,8 @@ select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses,
        case when j.marked is not null and j.state = 'cancelled' then null when j.again then (select y.error from stint.executions y where y.pos = coalesce((select max(z.pos) from stint.executions z where z.job = j.id), j.id)) else j.error end as error, j.pos,
        j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun,
        j.faulty and j.state not in ('completed', 'failed', 'cancelled') as faulty, j.undecided,
-       case when j.state = 'blocked' and j.awaits is not null then (select array_agg(distinct a.value order by a.value) from jsonb_each_text(j.awaits) as a) end as awaits, j.recovered, j.schedule, j.nth, j.occurrence,
+       case when j.state = 'blocked' and j.awaits is not null then (select array_agg(distinct a.value order by a.value) from jsonb_each_text(j.awaits) as a where a.value <> '') end as awaits,
+       case when j.state = 'blocked' and j.awaits is not null then (select array_agg(a.key order by a.key) from jsonb_each_text(j.awaits) as a where a.value = '') end as asks, j.recovered, j.schedule, j.nth, j.occurrence,
        coalesce(j.correlation, j.id::text) as correlation, string_to_array(j.limits, chr(10)) as limits,
        j.flow, case when j.flow is not null then (select n.name from stint.nodes n where n.job = j.id and n.flow = j.flow) end as node,
        exists (select from stint.flows f where f.flow = j.id) as is_flow, case when j.state = 'blocked' then j.watch end as watch
@@ -112,6 +113,7 @@ comment on column stint.jobs.flow       is 'the flow that it belongs to; null fo
 comment on column stint.jobs.node       is 'its name there';
 comment on column stint.jobs.is_flow    is 'whether it is a flow: no engine runs it, it ends when its jobs have';
 comment on column stint.jobs.watch      is 'of a blocked one, a job that must end before it begins, or, if it is a flow, ends';
+comment on column stint.jobs.asks       is 'of a blocked one, the questions whose answers it waits for';
 comment on column stint.jobs.awaits     is 'of a blocked one, the signals that it waits for: one of them has it run before it is due';
 comment on column stint.jobs.faulty     is 'whether it failed so often that people should look';
 

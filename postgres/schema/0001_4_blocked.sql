@@ -246,7 +246,7 @@ begin
     where w.due > p_due and w.job = any (awaiting) and exists (
       select from jsonb_each_text(w.awaits) as a(step, name)
       where exists (select from stint.signals s where s.job = w.job and s.name = a.name and not exists (select from stint.steps t where t.signal = s.n))
-         or exists (select from stint.steps t where t.job = w.job and t.name = a.step));
+         or exists (select from stint.steps t where t.job = w.job and t.name = a.step and t.result is not null));
   -- Of a job that was deleted before its signal was committed.
   delete from stint.signals s
     where s.job = any (changed) and not exists (select from stint.entries e where e.pos = s.job);

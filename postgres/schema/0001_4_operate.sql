@@ -106,8 +106,8 @@ begin
       from unnest(p_news) as o(new) join stint.entries e on e.pos = o.new;
   end if;
   -- Each goes on where the one before it was, unless that had come to its end.
-  insert into stint.steps (job, name, pos, began, ended, result)
-    select o.new, s.name, s.pos, s.began, s.ended, s.result
+  insert into stint.steps (job, name, pos, began, ended, result, question, until)
+    select o.new, s.name, s.pos, s.began, s.ended, s.result, s.question, s.until
     from unnest(p_olds, p_news) as o(old, new) join stint.steps s on s.job = o.old where stint.ended(o.old) <> 1;
   insert into stint.signals (job, name, sent, key, value)
     select o.new, s.name, s.sent, s.key, s.value

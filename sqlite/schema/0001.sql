@@ -178,7 +178,7 @@ create table stint_waiting (
   queue    text not null check (queue <> ''),
   kind     text not null check (kind <> ''),
   limits   text check (limits <> ''), -- as in entries
-  awaits   text check (json_valid(awaits)), -- of a blocked one, the signals that end its wait before it is due: an array
+  awaits   text check (json_valid(awaits)), -- of a blocked one, what ends its wait before it is due: an object, by steps the signals that they take, and empty for the answer to the question that a step asks
   watch    integer,              -- of one that waits for jobs, the newest of these that has perhaps not ended; null for none
   verdict  integer check (verdict between 0 and 2), -- of one that waits for jobs, what those that ended have decided: 1 it is skipped, 2 it is cancelled or, if it is a flow, has failed
   cause    integer,              -- the job that decided it
@@ -194,17 +194,24 @@ create index stint_waiting_watch on stint_waiting (watch) where watch is not nul
 create index stint_waiting_undecided on stint_waiting (job, undecided) where undecided is not null;
 create index stint_waiting_faulty on stint_waiting (job) where faulty is not null;
 
--- What the steps of handlers came to. A row is written once, and goes with its job.
+-- What the steps of handlers came to, and the questions that they ask. A row is written once, and goes with its
+-- job; one of a question is written again with its answer.
 create table stint_steps (
   job    integer not null, -- its id
   name   text    not null check (name <> ''), -- unique in the job
   pos    integer not null, -- of the attempt that recorded it; lower than the job's if that took it along
   began  integer not null, -- when
   ended  integer not null, -- when it was recorded
-  result text    not null check (json_valid(result)), -- what it returned
+  result text             check (json_valid(result)), -- what it returned; null while a question is open
   signal integer,          -- the number of the signal that it took; null for none, and in a job that took the step along
-  primary key (job, name) -- no step is accepted twice
+  question text           check (json_valid(question)), -- what it asks people: a text and choices; null for other steps
+  until  integer,          -- when the time to answer that is over
+  primary key (job, name), -- no step is accepted twice
+  check ((question is null) = (until is null)),
+  check (result is not null or question is not null)
 ) strict;
+-- The questions that are open, and those of jobs that ended without an answer.
+create index stint_steps_open on stint_steps (job, name) where result is null;
 -- The last line: no signal is taken twice.
 create unique index stint_steps_signal on stint_steps (signal) where signal is not null;
 
@@ -538,7 +545,8 @@ create view stint_jobs as
          b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses,
          cast(case when k.job is null then l.result end as text) as result, cast(case when k.job is null then l.error end as text) as error,
          w.faulty is not null and k.job is null as faulty, cast(w.undecided as text) as undecided,
-         cast(case when k.job is null then w.awaits end as text) as awaits,
+         cast(case when k.job is null and w.awaits is not null then (select json_group_array(a.value) from (select distinct value from json_each(w.awaits) where value <> '' order by value) a) end as text) as awaits,
+         cast(case when k.job is null and w.awaits is not null then (select json_group_array(a.key) from (select key from json_each(w.awaits) where value = '' order by key) a) end as text) as asks,
          b.recovered, cast(ifnull(b.correlation, w.job) as text) as correlation, b.start_by, b.uniqueness, b.schedule, b.nth, b.occurrence,
          cast('["' || replace(replace(replace(b.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text) as limits,
          b.flow, (select n.name from stint_nodes n where n.job = w.job and n.flow = b.flow) as node,
@@ -561,7 +569,7 @@ union all
          cast(e.created as integer), cast(ifnull(e.due, e.created) as integer),
          cast(ifnull(k.at, x.started) as integer), cast(ifnull(k.at, x.finished) as integer),
          e.tags, e.urn, e.source, e.metadata, e.policy, e.timeout, e.max_losses, cast(x.result as text), cast(x.error as text),
-         0, cast(null as text), cast(null as text), e.recovered, cast(ifnull(e.correlation, e.pos) as text), e.start_by, e.uniqueness, e.schedule, e.nth, e.occurrence,
+         0, cast(null as text), cast(null as text), cast(null as text), e.recovered, cast(ifnull(e.correlation, e.pos) as text), e.start_by, e.uniqueness, e.schedule, e.nth, e.occurrence,
          cast('["' || replace(replace(replace(e.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text),
          e.flow, (select n.name from stint_nodes n where n.job = e.pos and n.flow = e.flow), exists (select 1 from stint_flows f where f.flow = e.pos), cast(null as integer)
   from stint_entries e
@@ -583,7 +591,7 @@ union all
          cast(ifnull(k.at, l.started) as integer), cast(ifnull(k.at, l.finished) as integer),
          b.tags, b.urn, b.source, b.metadata, b.policy, b.timeout, b.max_losses,
          cast(case when k.job is null then l.result end as text), cast(case when k.job is null then l.error end as text),
-         e.faulty is not null and x.pos is null and k.job is null, cast(null as text), cast(null as text),
+         e.faulty is not null and x.pos is null and k.job is null, cast(null as text), cast(null as text), cast(null as text),
          b.recovered, cast(ifnull(b.correlation, e.job) as text), b.start_by, b.uniqueness, b.schedule, b.nth, b.occurrence,
          cast('["' || replace(replace(replace(e.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text),
          b.flow, (select n.name from stint_nodes n where n.job = e.job and n.flow = b.flow), 0, cast(null as integer)

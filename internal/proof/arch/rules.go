@@ -32,6 +32,7 @@ var ranks = map[string]int{
 	"sqlite":          4,
 	"storetest":       4,
 	"dashboard/guard": 4,
+	"dashboard/link":  4,
 	"observe":         4,
 	"observe/*":       4,
 	"jobs/*":          4,
