@@ -38,7 +38,8 @@ type Flow struct {
 
 // flowBatch is what a flow and those within it are enqueued as.
 type flowBatch struct {
-	into  ID // the flow that exists; 0 for a new one
+	into  ID   // the flow that exists; 0 for a new one
+	call  bool // that is a job, which calls this one
 	jobs  []NewJob
 	names map[nodeName]bool
 	ids   []ID // when it was enqueued
@@ -53,7 +54,8 @@ type nodeName struct {
 // Member is what a job says of the flow that it belongs to. [Flow] makes it.
 type Member struct {
 	Root  bool // the job is a flow
-	Into  ID   // the flow that it is added to; 0 for a new one
+	Into  ID   // the flow that it is added to, or the job that calls it; 0 for a new one
+	Call  bool // that is a job: see [Kind.Call]
 	Place int  // of its flow in the batch, if that is new; -1 for none
 	Name  string
 	Needs []Need
@@ -212,7 +214,7 @@ func (k Kind[A]) Each(f *Flow, args []A, opts ...Option) []*Node {
 // add adds a job, whose Member is set.
 func (f *Flow) add(name string, job NewJob) *Node {
 	m := job.Member
-	m.Name, m.Place, m.Into = name, f.place, f.into
+	m.Name, m.Place, m.Into, m.Call = name, f.place, f.into, f.call
 	if name != "" {
 		f.fail(valid.Name("name", name))
 		if f.names[nodeName{f.place, name}] {

@@ -42,6 +42,7 @@ type Question struct {
 	Text    string    `json:"text,omitempty" doc:"What is asked; absent if it is hidden"`
 	Choices []string  `json:"choices,omitempty" doc:"The answers that it takes; absent if they are hidden"`
 	Until   time.Time `json:"until" doc:"When the time to answer is over"`
+	Job     ID        `json:"job,omitempty" doc:"Of a step that called a job, that job: its end is the answer"` // see [Kind.Call]
 }
 
 // Answer is what somebody answered to a question.
@@ -124,6 +125,8 @@ func (a *Run) ask(ctx context.Context, name string, q Question, d time.Duration)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("ask the question %q: %w", name, err)
+		case r.Question != nil && r.Question.Job != 0:
+			return nil, NoRetry(fmt.Errorf("%w: %q has called job %d", ErrStepChanged, name, r.Question.Job))
 		case r.Result == nil && r.Question != nil:
 			until, now := r.Question.Until, a.now()
 			if !until.After(now) {
@@ -148,7 +151,7 @@ func (q *Question) size() int {
 // reserveQuestion makes room for a question that has not been asked yet.
 func (s *steps) reserveQuestion(name string, q *Question) error {
 	s.mu.Lock()
-	known := s.asked[name]
+	_, known := s.asked[name]
 	s.mu.Unlock()
 	if known {
 		return nil
@@ -158,7 +161,7 @@ func (s *steps) reserveQuestion(name string, q *Question) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked[name] = true
+	s.asked[name] = q.Job
 	return nil
 }
 
@@ -166,8 +169,12 @@ func (s *steps) reserveQuestion(name string, q *Question) error {
 func (s *steps) noQuestion(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.asked[name] {
-		return NoRetry(fmt.Errorf("%w: %q is a question that has no answer yet", ErrStepChanged, name))
+	if job, asked := s.asked[name]; asked {
+		what := "a question that has no answer yet"
+		if job != 0 {
+			what = fmt.Sprintf("the call of job %d", job)
+		}
+		return NoRetry(fmt.Errorf("%w: %q is %s", ErrStepChanged, name, what))
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ type RecordedStep struct {
 	Began    time.Time       // when it began, as the attempt saw it that recorded it, or was asked
 	Ended    time.Time       // when it was recorded; the zero time while a question is open
 	Result   json.RawMessage // what it returned; nil while a question is open
-	Question *Question       // what it asked people; nil for other steps
+	Question *Question       // what it asked people, or which job it called; nil for other steps
 }
 
 // Step does a part of a handler's work once. What f returns is recorded with the job under the name of
@@ -229,7 +229,7 @@ type steps struct {
 	called    map[string]string // where each step was called that runs or succeeded in this run
 	suspended *suspended
 	awaits    map[string]string // the signals that it waits for, by step; empty for the answer to a question
-	asked     map[string]bool   // the questions that are kept, or are being
+	asked     map[string]ID     // the questions that are kept, or are being, and the jobs that were called
 	sleeps    chan struct{}     // closed when suspended is set; nil until somebody waits for that
 	dropped   bool              // the handler did not return the error of the sleep
 }
@@ -354,7 +354,7 @@ func (s *steps) read(ctx context.Context, a *Run) error {
 	if s.loaded {
 		return nil
 	}
-	recorded, called, asked, size := map[string]json.RawMessage{}, map[string]string{}, map[string]bool{}, 0
+	recorded, called, asked, size := map[string]json.RawMessage{}, map[string]string{}, map[string]ID{}, 0
 	if a.Steps != nil {
 		all, err := a.Steps.Recorded(ctx)
 		if err != nil {
@@ -364,7 +364,7 @@ func (s *steps) read(ctx context.Context, a *Run) error {
 			recorded[r.Name] = r.Result
 			size += compactLen(r.Result)
 			if r.Question != nil {
-				asked[r.Name] = true
+				asked[r.Name] = r.Question.Job
 				size += r.Question.size()
 			}
 		}

@@ -41,6 +41,7 @@ type flowJob struct {
 	StartWithin int64           `json:"start_within,omitempty"`
 	Key         string          `json:"key,omitempty"`
 	Unique      string          `json:"unique,omitempty"`
+	Call        bool            `json:"call,omitempty"`  // Flow is the job that calls it
 	Needs       [][3]any        `json:"needs,omitempty"` // a place in the batch or an id, and what is wanted
 }
 
@@ -55,7 +56,7 @@ func flowStatement(text string, jobs []stint.NewJob, limits []string, known dict
 			Timeout: j.Timeout.Milliseconds(), URN: j.URN, Source: j.Source, Metadata: j.Metadata, MaxLosses: j.MaxLosses,
 			Correlation: j.Correlation, At: j.RunAt, Delay: j.Delay.Microseconds(), Tags: j.Tags, StartBy: j.StartBy,
 			StartWithin: j.StartWithin.Microseconds(), Key: j.IdempotencyKey, Unique: j.Unique,
-			Name: j.Member.Name, Root: j.Member.Root, Flow: j.Member.Into,
+			Name: j.Member.Name, Root: j.Member.Root, Flow: j.Member.Into, Call: j.Member.Call,
 		}
 		if limits != nil {
 			f.Limits = limits[i]

@@ -24,7 +24,7 @@ const (
 	questionsSQL = `
 	select job, kind, queue, name, began, question, until from (
 	  select s.job, j.kind, j.queue, s.name, s.began, s.question, s.until
-	  from (select * from stint.steps s where s.result is null order by s.job desc) s
+	  from (select * from stint.steps s where s.result is null and (s.question ? 'job') is not true order by s.job desc) s
 	  cross join lateral (select j.kind, j.queue, j.state from stint.jobs j where j.id = s.job) j
 	  where s.job < $1 and s.until > clock_timestamp() and j.state not in ('completed', 'failed', 'cancelled')
 	  order by s.job desc fetch first $2 rows with ties) q

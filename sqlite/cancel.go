@@ -107,6 +107,9 @@ func (c *conn) cancel(id stint.ID, why string) (stint.CancelStatus, error) {
 	if _, err := c.exec(markSQL, int64(id), micro(time.Now()), orNil(why)); err != nil {
 		return "", err
 	}
+	if err := c.cancelCalls(); err != nil {
+		return "", err
+	}
 	requested := state == stint.Running
 	if state == stint.Blocked || state == stint.Cancelled { // which a flow is that was cancelled before
 		if requested, err = c.found(isFlowSQL, int64(id)); err != nil {
@@ -134,6 +137,9 @@ func (c *conn) cancelMarked(limit int) error {
 		return err
 	}
 	if err := c.cancelFlows(limit); err != nil {
+		return err
+	}
+	if err := c.cancelCalls(); err != nil {
 		return err
 	}
 	marked, err := allRows(c, firstNumber[stint.ID], markedSQL, limit)

@@ -92,6 +92,9 @@ func (c *conn) lookAtNotes(limit int) (begun int, err error) {
 		}
 		if n.after == 0 {
 			look = append(look, n.job)
+			if err = c.tellCallers(n.job, micro(time.Now())); err != nil {
+				break
+			}
 		}
 		limit -= 1 + len(look)
 		for _, job := range look {
@@ -286,6 +289,13 @@ const (
 	select case when not exists (select 1 from stint_flows where flow = ?1) then 1
 	  when exists (select 1 from stint_cancellations where job = ?1) or not exists (select 1 from stint_waiting where job = ?1) then 2 else 3 end`
 
+	// openJobSQL answers the same of a job that calls others.
+	openJobSQL = `
+	select case when not exists (select 1 from stint_entries where pos = ?1) then 1
+	  when exists (select 1 from stint_cancellations where job = ?1)
+	    or exists (select 1 from stint_executions where pos = ?1 and job is null and final = 1)
+	    or exists (select 1 from stint_executions where job = ?1 and final = 1) then 2 else 3 end`
+
 	// needableSQL finds a job of a flow, or a flow.
 	needableSQL = `
 	select 1 from stint_entries e where e.pos = ?1 and e.job is null and (e.flow is not null or exists (select 1 from stint_flows where flow = ?1))`
@@ -308,10 +318,18 @@ const (
 // checkMembers refuses jobs that cannot be added to a flow or that need what does not exist, before
 // anything is written, and finds those that are in the flow already.
 func (s *stored) checkMembers() error {
-	if into := s.jobs[0].Member.Into; into != 0 {
-		switch open, err := s.number(openFlowSQL, int64(into)); {
+	if m := s.jobs[0].Member; m.Into != 0 {
+		text, into := openFlowSQL, m.Into
+		if m.Call {
+			text = openJobSQL
+		}
+		switch open, err := s.number(text, int64(into)); {
 		case err != nil:
 			return err
+		case open == 1 && m.Call:
+			return fmt.Errorf("there is no job %d: %w", into, stint.ErrNotFound)
+		case open == 2 && m.Call:
+			return fmt.Errorf("job %d has ended: %w", into, stint.ErrEnded)
 		case open == 1:
 			return fmt.Errorf("there is no flow %d: %w", into, stint.ErrNotFound)
 		case open == 2:

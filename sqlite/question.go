@@ -28,7 +28,7 @@ const (
 	questionsSQL = `
 	select s.job, j.kind, j.queue, s.name, s.began, s.question, s.until
 	from stint_steps s cross join stint_jobs j on j.id = s.job
-	where s.result is null and s.job < ?1 and s.until > ?2 and j.state not in ('completed', 'failed', 'cancelled')
+	where s.result is null and s.question ->> 'job' is null and s.job < ?1 and s.until > ?2 and j.state not in ('completed', 'failed', 'cancelled')
 	order by s.job desc, s.name`
 )
 

@@ -41,7 +41,8 @@ const (
 	// A job that is recovered goes on where the one before it was, unless that had come to its end.
 	takeStepsSQL = `
 	insert into stint_steps (job, name, pos, began, ended, result, question, until)
-	select ?1, name, pos, began, ended, result, question, until from stint_steps where job = ?2` + notCompleted
+	select ?1, name, pos, began, ended, result, question, until from stint_steps where job = ?2
+	  and not (question ->> 'job' is not null and ifnull(result ->> 'state', 'completed') <> 'completed')` + notCompleted
 
 	notCompleted = `
 	  and not exists (select 1 from stint_executions where pos = ?2 and job is null and final and outcome = 1)
@@ -109,6 +110,11 @@ func (c *conn) recordStep(engine store.EngineID, r *store.StepRecord, now time.T
 	if r.Question != nil {
 		if _, err := c.exec(noAnswerSQL, append(args[:signalArg:signalArg], micro(now))...); err != nil {
 			return recorded, err
+		}
+		if r.Question.Job != 0 { // it has perhaps ended meanwhile
+			if err := c.tellCallers(int64(r.Question.Job), micro(now)); err != nil {
+				return recorded, err
+			}
 		}
 	}
 	err = c.query(stepSQL, []any{int64(r.Job), r.Name}, func(q *stmt) (err error) {

@@ -48,9 +48,9 @@ type OpenQuestion struct {
 	stint.Question
 }
 
-// QuestionText is the JSON of text and choices of a question.
+// QuestionText is the JSON of text and choices of a question, or of the job that was called.
 func QuestionText(q *stint.Question) string {
-	text, _ := json.Marshal(asked{q.Text, q.Choices}) // strings can be encoded
+	text, _ := json.Marshal(asked{q.Text, q.Choices, q.Job}) // strings can be encoded
 	return string(text)
 }
 
@@ -60,12 +60,13 @@ func ReadQuestion(text string, until time.Time) (*stint.Question, error) {
 	if err := json.Unmarshal([]byte(text), &q); err != nil {
 		return nil, fmt.Errorf("read a question: %w", err)
 	}
-	return &stint.Question{Text: q.Text, Choices: q.Choices, Until: until}, nil
+	return &stint.Question{Text: q.Text, Choices: q.Choices, Until: until, Job: q.Job}, nil
 }
 
 type asked struct {
-	Text    string   `json:"text"`
-	Choices []string `json:"choices"`
+	Text    string   `json:"text,omitempty"`
+	Choices []string `json:"choices,omitempty"`
+	Job     stint.ID `json:"job,omitempty"`
 }
 
 // CheckAnswer returns why a question gets no answer at an instant, or nil if it does. The state is that of the job,
@@ -74,6 +75,9 @@ func CheckAnswer(state stint.State, step *stint.RecordedStep, name string, a sti
 	var came struct {
 		stint.Answer
 		Timeout bool `json:"timeout"`
+	}
+	if step != nil && step.Question != nil && step.Question.Job != 0 {
+		step = nil // its end is the answer
 	}
 	switch {
 	case state == "":

@@ -74,6 +74,7 @@ func (d *database) cancel(id stint.ID, why string) stint.CancelStatus {
 	if d.is("forgets why") {
 		d.cancelled[id] = mark{at: time.Now()}
 	}
+	d.cancelCalls(jobs[0], why)
 	ready := slices.IndexFunc(rows, func(r *row) bool { return r.entry != nil && !r.taken && d.done[r.entry.Pos] == nil })
 	switch {
 	case isFlow: // it ends when its jobs have

@@ -41,7 +41,11 @@ func (d *database) checkFlow(in *modelTx, jobs []stint.NewJob) error {
 		return nil
 	}
 	first := jobs[0].Member
-	if first.Into != 0 {
+	if first.Call {
+		if err := d.mayCall(in, first.Into); err != nil {
+			return err
+		}
+	} else if first.Into != 0 {
 		flow := d.seenIn(in, first.Into)
 		_, marked := d.cancelled[first.Into]
 		switch {
@@ -352,7 +356,7 @@ func (d *database) cancelFlows() {
 // inOpenFlow reports whether a job belongs to a flow that has not ended.
 func (d *database) inOpenFlow(id stint.ID) bool {
 	r := d.jobs[id]
-	return r != nil && r.flow != 0 && d.jobs[r.flow] != nil && !d.ended(r.flow)
+	return r != nil && r.flow != 0 && d.jobs[r.flow] != nil && d.jobs[r.flow].isFlow && !d.ended(r.flow)
 }
 
 // takePlace has a job that was recovered stand where the old one did, while their flow is open.

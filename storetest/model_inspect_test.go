@@ -36,6 +36,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 			i.Faulty, i.PendingRetry = r.next.Faulty, r.next.Func
 			i.State, i.Awaits, i.Asks = d.blocked(r)
 			d.showPlace(job, r.forJobs, &i)
+			d.showCalls(&i)
 			if r.next.Func == "" {
 				i.Due = r.due
 			}

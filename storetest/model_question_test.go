@@ -165,6 +165,7 @@ func (m *model) Questions(_ context.Context, f store.QuestionFilter) ([]store.Op
 		switch {
 		case s.Question == nil || job == nil || f.Before > 0 && key.job >= f.Before,
 			s.Result != nil && !m.is("lists questions that were answered"),
+			s.Question.Job != 0 && !m.is("lists calls as questions"),
 			m.stateIn(nil, key.job).Final() && !m.is("lists questions of the ended"),
 			!s.Question.Until.After(time.Now()) && !m.is("lists questions whose time is over"):
 			continue

@@ -223,6 +223,7 @@ func (m *model) Promote(ctx context.Context, from time.Time, limit int) (store.P
 		now = now.Add(time.Minute)
 	}
 	begun := m.promoteBlocked(now)
+	m.tellCallers()
 	waits := m.visible(func(r *row) bool {
 		return r.wait != nil && !r.forJobs && (r.next.Func == "" || m.is("promotes the undecided"))
 	})

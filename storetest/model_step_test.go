@@ -158,6 +158,9 @@ func (d *database) takeSteps(old, anew stint.ID) {
 		if key.job != old || d.is("begins the recovered anew") || s.Result == nil && d.is("forgets open questions when it recovers") {
 			continue
 		}
+		if s.Question != nil && s.Question.Job != 0 && s.Result != nil && !completed(s.Result) && !d.is("takes along a call that failed") {
+			continue
+		}
 		d.steps[d.stepOf(anew, key.name)] = s
 		if d.is("takes steps away from the recovered") {
 			delete(d.steps, key)

@@ -117,7 +117,7 @@ func Run(t *testing.T, h Harness) {
 		{"Enqueue", enqueueTests}, {"Tx", txTests}, {"Keys", keysTests}, {"Unique", slices.Concat(uniqueTests, startedTests)}, {"Correlation", correlationTests}, {"Beside", besideTests},
 		{"Look", lookTests}, {"Since", lookSinceTests}, {"Claim", claimTests}, {"Lanes", claimLanesTests}, {"Late", lateTests},
 		{"Finish", finishTests}, {"Record", recordTests}, {"Poison", poisonTests}, {"Successor", successorTests},
-		{"Losses", lossesTests}, {"Expiry", expiryTests}, {"Faulty", faultyTests}, {"Undecided", undecidedTests}, {"Complete", completeTests}, {"Steps", stepTests}, {"Signals", slices.Concat(signalTests, wakeTests)}, {"Questions", questionTests}, {"Logs", logTests}, {"Flows", slices.Concat(flowTests, flowEdgeTests, flowAgainTests, flowGraphTests)},
+		{"Losses", lossesTests}, {"Expiry", expiryTests}, {"Faulty", faultyTests}, {"Undecided", undecidedTests}, {"Complete", completeTests}, {"Steps", stepTests}, {"Signals", slices.Concat(signalTests, wakeTests)}, {"Questions", questionTests}, {"Calls", callTests}, {"Logs", logTests}, {"Flows", slices.Concat(flowTests, flowEdgeTests, flowAgainTests, flowGraphTests)},
 		{"Now", nowTests}, {"Cancel", cancelTests}, {"Await", awaitTests}, {"CancelClaimed", cancelClaimedTests}, {"CancelRace", cancelRaceTests},
 		{"Retry", retryTests}, {"Delete", deleteTests}, {"OperateRace", operateRaceTests},
 		{"Pause", pauseTests}, {"Schedules", schedulesTests}, {"Fire", fireTests}, {"Lease", leaseTests}, {"Retain", retainTests}, {"Age", ageTests}, {"Change", changeTests},

@@ -245,7 +245,7 @@ create table stint.steps (
   ended  timestamptz not null, -- when it was recorded
   result jsonb,               -- what it returned; null while a question is open
   signal bigint,              -- the number of the signal that it took; null for none, and in a job that took the step along
-  question jsonb,             -- what it asks people: a text and choices; null for other steps
+  question jsonb,             -- what it asks people: a text and choices; or the job that it called; null for other steps
   until    timestamptz,       -- when the time to answer that is over
   primary key (job, name), -- no step is accepted twice
   check ((question is null) = (until is null)),
@@ -253,6 +253,8 @@ create table stint.steps (
 );
 -- The questions that are open, and those of jobs that ended without an answer.
 create index steps_open on stint.steps (job, name) where result is null;
+-- Who called a job that has not ended.
+create index steps_called on stint.steps ((question->>'job')) where result is null and question ? 'job';
 -- The last line: no signal is taken twice.
 create unique index steps_signal on stint.steps (signal) where signal is not null;
 

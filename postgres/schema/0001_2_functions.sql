@@ -736,8 +736,10 @@ declare
   noted bigint[] := '{}';
 begin
   -- A row that is being promoted is waited for: it is gone then, and its job
-  -- in the log, where its claimer sees the marker. A flow ends when its jobs have.
-  for w in delete from stint.waiting d where d.job = any (p_jobs) and not exists (select from stint.flows f where f.flow = d.job) returning d.* loop
+  -- in the log, where its claimer sees the marker. A flow ends when its jobs have, and a job that
+  -- called others when these are marked.
+  for w in delete from stint.waiting d where d.job = any (p_jobs) and not exists (select from stint.flows f where f.flow = d.job)
+             and (not exists (select from stint.entries e where e.flow = d.job) or exists (select from stint.cancellations c where c.job = d.job and c.down_to = 0)) returning d.* loop
     if exists (select from stint.entries e where e.pos = w.job and e.lane = -1)
        and not exists (select from stint.executions x where x.job = w.job) and not exists (select from stint.executions x where x.pos = w.job) then
       at := w.job;
@@ -955,6 +957,10 @@ begin
     select array_agg(t.question::text order by s.i), array_agg(t.until order by s.i) into questions, untils
       from unnest(p_job, p_name, p_question) with ordinality as s(job, name, question, i)
       left join stint.steps t on s.question is not null and t.job = s.job and t.name = s.name and t.result is null;
+  end if;
+  if p_question is not null then
+    -- What was called may have ended meanwhile.
+    perform stint.note(array(select distinct (q::jsonb->>'job')::bigint from unnest(p_question) as q where q::jsonb ? 'job'));
   end if;
   -- A statement of its own: it sees what the one before waited for. What waits for a signal that is not
   -- there, or that another step got meanwhile, or for an answer, is answered with nothing.

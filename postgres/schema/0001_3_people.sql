@@ -53,10 +53,10 @@ select j.id, j.kind, j.state, j.queue, j.priority, c.args, j.attempt, j.losses,
        j.state = 'running' and exists (select from stint.beats r where j.pos = any (r.running)) as begun,
        j.faulty and j.state not in ('completed', 'failed', 'cancelled') as faulty, j.undecided,
        case when j.state = 'blocked' and j.awaits is not null then (select array_agg(distinct a.value order by a.value) from jsonb_each_text(j.awaits) as a where a.value <> '') end as awaits,
-       case when j.state = 'blocked' and j.awaits is not null then (select array_agg(a.key order by a.key) from jsonb_each_text(j.awaits) as a where a.value = '') end as asks, j.recovered, j.schedule, j.nth, j.occurrence,
+       case when j.state = 'blocked' and j.awaits is not null then (select array_agg(a.key order by a.key) from jsonb_each_text(j.awaits) as a where a.value = '' and not exists (select from stint.steps s where s.job = j.id and s.name = a.key and s.question ? 'job')) end as asks, j.recovered, j.schedule, j.nth, j.occurrence,
        coalesce(j.correlation, j.id::text) as correlation, string_to_array(j.limits, chr(10)) as limits,
        j.flow, case when j.flow is not null then (select n.name from stint.nodes n where n.job = j.id and n.flow = j.flow) end as node,
-       exists (select from stint.flows f where f.flow = j.id) as is_flow, case when j.state = 'blocked' then j.watch end as watch
+       exists (select from stint.flows f where f.flow = j.id) as is_flow, case when j.state = 'blocked' then coalesce(j.watch, case when j.awaits is not null then (select min((s.question->>'job')::bigint) from stint.steps s where s.job = j.id and s.result is null and s.question ? 'job') end) end as watch
 from (
   select b.pos as id, b.kind::text, b.created, b.tags, b.urn, b.source, b.correlation,
          case when w.job is not null then case when k.job is null or exists (select from stint.flows f where f.flow = w.job) then w.why else 'cancelled' end

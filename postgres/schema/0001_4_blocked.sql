@@ -188,6 +188,42 @@ as $$
                 case stint.ended(p_cause) when 1 then 'completed' when 8 then 'was skipped' when 6 then 'was cancelled' else 'failed' end) end
 $$;
 
+-- How a job ended, as the step that called it has it.
+create function stint.how_ended(p_job bigint, p_outcome smallint) returns jsonb language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select jsonb_build_object('job', p_job, 'state', case p_outcome when 1 then 'completed' when 6 then 'cancelled' when 8 then 'cancelled' else 'failed' end)
+      || case when p_outcome = 1 then case when x.result is null then '{}' else jsonb_build_object('result', x.result) end
+              else jsonb_strip_nulls(jsonb_build_object('reason', coalesce(x.reason, 'it was deleted'), 'failure', (
+                select a.error - 'stack' from stint.executions a
+                where coalesce(a.job, a.pos) = p_job and a.outcome <> 1 and a.error is not null order by a.pos desc limit 1))) end
+  from (select p_job as job) j left join lateral (
+    select e.result, e.reason from stint.executions e where e.pos = j.job and e.job is null and e.final
+    union all
+    select e.result, e.reason from stint.executions e where e.job = j.job and e.final limit 1) x on true
+$$;
+
+-- Record how jobs ended as the steps that called them, and answer who did.
+create function stint.tell_callers(p_jobs bigint[], p_clock timestamptz) returns bigint[] language plpgsql
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+declare
+  callers bigint[];
+begin
+  with called as (
+    select s.job, s.name, u.job as child, o.outcome
+    from unnest(p_jobs) as u(job) join stint.steps s on s.question->>'job' = u.job::text and s.result is null and s.question ? 'job'
+    cross join lateral stint.end_of(u.job) as o
+    where o.outcome is not null order by s.job, s.name for no key update of s skip locked
+  ), told as (
+    update stint.steps s set ended = p_clock, result = stint.how_ended(c.child, c.outcome) from called c where s.job = c.job and s.name = c.name
+      returning s.job
+  )
+  select array_agg(distinct t.job) into callers from told t;
+  return coalesce(callers, '{}');
+end
+$$;
+
 -- Look at notes above p_note, of about p_limit jobs: wake those that wait for a signal which is
 -- there, and decide about those that wait for jobs. A row that somebody else has in hand is
 -- noted again. The answer is the last note, and how many jobs began.
@@ -226,6 +262,7 @@ begin
     from (select s.job as parent, w.job from unnest(changed, afters) as s(job, after)
           cross join lateral (select v.job from stint.waiting v where v.watch = s.job and v.job > s.after order by v.watch, v.job limit p_limit) w
           order by s.after, s.job, w.job limit p_limit) c;
+  changed := changed || stint.tell_callers(changed, p_due);
   select coalesce(array_agg(l.job), '{}'), coalesce(array_agg(l.job) filter (where l.awaits), '{}') into mine, awaiting
     from (select w.job, w.awaits is not null as awaits from stint.waiting w
           where w.job = any (changed || others || flows) and w.why = 'blocked' order by w.job for no key update skip locked) l;

@@ -1,7 +1,7 @@
 -- stint: flows, which are graphs of jobs. What they wait for is in 0001_4_blocked.sql.
 
--- Mark the jobs of flows that are being cancelled, the newest first, so that none begins because those that it needs have ended: up
--- to p_limit of each. The flows end when these have.
+-- Mark the jobs of flows that are being cancelled, and those that a job has called which is, the newest first, so that none begins because
+-- those that it needs have ended: up to p_limit of each. The flows end when these have.
 create function stint.cancel_flows(p_limit integer) returns void language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
@@ -9,17 +9,18 @@ declare
   f    record;
   jobs bigint[];
 begin
-  for f in select w.job, w.seen, c.why, c.down_to from stint.cancellations c join stint.waiting w on w.job = c.job
-           where c.down_to is distinct from 0 and exists (select from stint.flows g where g.flow = w.job)
-           order by w.job for no key update of w skip locked loop
+  for f in select c.job, coalesce((select w.seen from stint.waiting w where w.job = c.job), 0) as seen, c.why, c.down_to,
+                  exists (select from stint.flows g where g.flow = c.job) as is_flow from stint.cancellations c
+           where c.down_to is distinct from 0 and exists (select from stint.entries e where e.flow = c.job)
+           order by c.job for no key update of c skip locked loop
     jobs := array(select e.pos from stint.entries e where e.flow = f.job and e.pos >= f.seen and e.pos < coalesce(f.down_to, 9223372036854775807)
                   order by e.flow desc, e.pos desc limit p_limit);
     insert into stint.cancellations (job, why)
-      select j, format('its flow %s was cancelled', f.job) || coalesce(': ' || nullif(f.why, ''), '')
+      select j, format(case when f.is_flow then 'its flow %s was cancelled' else 'job %s, which called it, was cancelled' end, f.job) || coalesce(': ' || nullif(f.why, ''), '')
       from unnest(jobs) as j cross join lateral stint.end_of(j) as o where o.outcome is null
       on conflict do nothing;
     update stint.cancellations c set down_to = case when cardinality(jobs) = p_limit then jobs[p_limit] else 0 end where c.job = f.job;
-    if cardinality(jobs) < p_limit then
+    if cardinality(jobs) < p_limit and f.is_flow then
       perform stint.note(array[f.job]);
     end if;
   end loop;
@@ -29,7 +30,7 @@ $$;
 -- Whether a job belongs to a flow that has not ended.
 create function stint.in_open_flow(p_job bigint) returns boolean language sql stable
 as $$
-  select exists (select from stint.entries e join stint.waiting w on w.job = e.flow where e.pos = p_job)
+  select exists (select from stint.entries e join stint.waiting w on w.job = e.flow join stint.flows f on f.flow = w.job where e.pos = p_job)
 $$;
 
 -- Whether retention leaves a job: it goes after its flow, and a flow goes after those that retry it.
@@ -144,13 +145,21 @@ begin
       return;
     end if;
   end if;
-  if into_flow is not null then
+  if (first ->> 'call')::boolean then
+    if not exists (select from stint.entries e where e.pos = into_flow) then
+      raise exception 'stint: there is no job %', into_flow using errcode = 'ST009';
+    elsif stint.ended(into_flow) is not null or exists (select from stint.cancellations c where c.job = into_flow) then
+      raise exception 'stint: job % has ended', into_flow using errcode = 'ST010';
+    end if;
+  elsif into_flow is not null then
     perform from stint.waiting w where w.job = into_flow and exists (select from stint.flows f where f.flow = w.job) for key share;
     if not found and not exists (select from stint.flows f where f.flow = into_flow) then
       raise exception 'stint: there is no flow %', into_flow using errcode = 'ST009';
     elsif not found or exists (select from stint.cancellations c where c.job = into_flow) then
       raise exception 'stint: the flow % has ended', into_flow using errcode = 'ST010';
     end if;
+  end if;
+  if into_flow is not null then
     for k in select e.i, d.job from jsonb_array_elements(p_jobs) with ordinality as e(j, i)
              join stint.nodes d on d.flow = into_flow and d.name = e.j ->> 'name' where e.j -> 'within' is null loop
       drawn[k.i] := k.job;
@@ -233,7 +242,9 @@ begin
     raise exception 'stint: a job needs the flow % that it is in, which waits for it', u.flow using errcode = 'ST012';
   end if;
   perform stint.note(k.jobs);
-  perform stint.note(k.added, into_flow);
+  if (first ->> 'call')::boolean is not true then
+    perform stint.note(k.added, into_flow);
+  end if;
   return query select drawn[i], there[i], true, false, ''::text, 0::bigint from generate_series(1, n) as i;
 end
 $$;

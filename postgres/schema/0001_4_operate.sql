@@ -30,7 +30,7 @@ declare
 begin
   select e.flow into parent from stint.entries e where e.pos = p_job;
   while parent is not null loop
-    select w.job into into_flow from stint.waiting w where w.job = parent for key share;
+    select w.job into into_flow from stint.waiting w where w.job = parent and exists (select from stint.flows f where f.flow = w.job) for key share;
     exit when found or not exists (select from stint.flows f where f.flow = parent);
     target := parent;
     select e.flow into parent from stint.entries e where e.pos = target;
@@ -108,7 +108,8 @@ begin
   -- Each goes on where the one before it was, unless that had come to its end.
   insert into stint.steps (job, name, pos, began, ended, result, question, until)
     select o.new, s.name, s.pos, s.began, s.ended, s.result, s.question, s.until
-    from unnest(p_olds, p_news) as o(old, new) join stint.steps s on s.job = o.old where stint.ended(o.old) <> 1;
+    from unnest(p_olds, p_news) as o(old, new) join stint.steps s on s.job = o.old where stint.ended(o.old) <> 1
+      and (s.question ? 'job' and s.result->>'state' <> 'completed') is not true;
   insert into stint.signals (job, name, sent, key, value)
     select o.new, s.name, s.sent, s.key, s.value
     from unnest(p_olds, p_news) as o(old, new) join stint.signals s on s.job = o.old

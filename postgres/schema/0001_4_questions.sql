@@ -20,7 +20,7 @@ begin
   end if;
   -- Of several who answer the first one counts, for whom the others wait. An engine does not wait.
   select s.question, s.until, s.result into q from stint.steps s
-    where s.job = answer.job and s.name = answer.question for no key update;
+    where s.job = answer.job and s.name = answer.question and (s.question ? 'job') is not true for no key update;
   clock := clock_timestamp();
   select u.state, u.ended into h from stint.unique_holder(answer.job) as u;
   if h.state is null then

@@ -204,7 +204,7 @@ create table stint_steps (
   ended  integer not null, -- when it was recorded
   result text             check (json_valid(result)), -- what it returned; null while a question is open
   signal integer,          -- the number of the signal that it took; null for none, and in a job that took the step along
-  question text           check (json_valid(question)), -- what it asks people: a text and choices; null for other steps
+  question text           check (json_valid(question)), -- what it asks people: a text and choices; or the job that it called; null for other steps
   until  integer,          -- when the time to answer that is over
   primary key (job, name), -- no step is accepted twice
   check ((question is null) = (until is null)),
@@ -212,6 +212,8 @@ create table stint_steps (
 ) strict;
 -- The questions that are open, and those of jobs that ended without an answer.
 create index stint_steps_open on stint_steps (job, name) where result is null;
+-- Who called a job that has not ended.
+create index stint_steps_called on stint_steps (question ->> 'job') where result is null and question is not null;
 -- The last line: no signal is taken twice.
 create unique index stint_steps_signal on stint_steps (signal) where signal is not null;
 
@@ -546,11 +548,11 @@ create view stint_jobs as
          cast(case when k.job is null then l.result end as text) as result, cast(case when k.job is null then l.error end as text) as error,
          w.faulty is not null and k.job is null as faulty, cast(w.undecided as text) as undecided,
          cast(case when k.job is null and w.awaits is not null then (select json_group_array(a.value) from (select distinct value from json_each(w.awaits) where value <> '' order by value) a) end as text) as awaits,
-         cast(case when k.job is null and w.awaits is not null then (select json_group_array(a.key) from (select key from json_each(w.awaits) where value = '' order by key) a) end as text) as asks,
+         cast(case when k.job is null and w.awaits is not null then (select json_group_array(a.key) from (select key from json_each(w.awaits) where value = '' and not exists (select 1 from stint_steps s where s.job = w.job and s.name = key and s.question ->> 'job' is not null) order by key) a) end as text) as asks,
          b.recovered, cast(ifnull(b.correlation, w.job) as text) as correlation, b.start_by, b.uniqueness, b.schedule, b.nth, b.occurrence,
          cast('["' || replace(replace(replace(b.limits, '\', '\\'), '"', '\"'), char(10), '","') || '"]' as text) as limits,
          b.flow, (select n.name from stint_nodes n where n.job = w.job and n.flow = b.flow) as node,
-         exists (select 1 from stint_flows f where f.flow = w.job) as is_flow, cast(case when k.job is null then w.watch end as integer) as watch
+         exists (select 1 from stint_flows f where f.flow = w.job) as is_flow, cast(case when k.job is null then ifnull(w.watch, case when w.awaits is not null then (select min(s.question ->> 'job') from stint_steps s where s.job = w.job and s.result is null) end) end as integer) as watch
   from stint_waiting w
   join stint_entries b on b.pos = w.body
   left join stint_cancellations k on k.job = w.job
