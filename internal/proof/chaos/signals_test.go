@@ -72,6 +72,7 @@ func TestNoSignalIsLost(t *testing.T) {
 	for _, k := range keepers {
 		k.Stop()
 	}
+	store, _ = w.connect(w.url) // whose sessions nobody ends
 	for _, id := range ids {
 		all, err := store.Signals(t.Context(), id)
 		taken := map[string]bool{}
