@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/stint-go/stint/internal/failure"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -118,7 +116,8 @@ func (a *Run) call(ctx context.Context, name string, job NewJob) (json.RawMessag
 		case r.Result == nil && (r.Question == nil || r.Question.Job == 0):
 			return nil, NoRetry(fmt.Errorf("%w: %q is no job that was called", ErrStepChanged, name))
 		case r.Result == nil:
-			return nil, s.suspend(newCalling(name, r.Question.Job, q.Until, q.Until.Sub(a.now())))
+			until := r.Question.Until
+			return nil, s.suspend(newAwaiting(map[string]string{name: ""}, map[string]ID{name: r.Question.Job}, until, until.Sub(a.now())))
 		}
 		s.add(compactLen(r.Result))
 		return r.Result, nil
@@ -130,9 +129,4 @@ func (s *steps) calling(name string) ID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[name]
-}
-
-// newCalling is what ends a run whose job waits for one that it called.
-func newCalling(name string, job ID, until time.Time, wait time.Duration) *suspended {
-	return &suspended{until, failure.Snooze{Wait: max(0, wait), Why: fmt.Sprintf("waits for job %d, which it called as %q", job, name), Awaits: map[string]string{name: ""}}}
 }

@@ -132,7 +132,7 @@ func (a *Run) ask(ctx context.Context, name string, q Question, d time.Duration)
 			if !until.After(now) {
 				until = now.Add(lookAgain)
 			}
-			return nil, s.suspend(newAwaiting(map[string]string{name: ""}, until, until.Sub(now)))
+			return nil, s.suspend(newAwaiting(map[string]string{name: ""}, nil, until, until.Sub(now)))
 		}
 		s.add(compactLen(r.Result))
 		return r.Result, nil

@@ -122,17 +122,30 @@ func (a *Run) await(ctx context.Context, name, signal string, d time.Duration) (
 		case err != nil:
 			return nil, fmt.Errorf("take the signal %q as step %q: %w", signal, name, err)
 		case taken == nil:
-			return nil, s.suspend(newAwaiting(map[string]string{name: signal}, until, until.Sub(a.now())))
+			return nil, s.suspend(newAwaiting(map[string]string{name: signal}, nil, until, until.Sub(a.now())))
 		}
 		s.add(compactLen(taken))
 		return taken, nil
 	})
 }
 
-// newAwaiting is what ends a run whose job waits for signals, by the steps that wait for them, or for answers.
-func newAwaiting(awaits map[string]string, until time.Time, wait time.Duration) *suspended {
-	signals, questions := failure.Awaited(awaits)
-	why := fmt.Sprintf("%s until %s", words.Awaits(signals, questions), until.UTC().Format(time.RFC3339))
+// newAwaiting is what ends a run whose job waits for signals, by the steps that wait for them, for answers, or for jobs that
+// steps have called.
+func newAwaiting(awaits map[string]string, asked map[string]ID, until time.Time, wait time.Duration) *suspended {
+	signals, open := failure.Awaited(awaits)
+	var questions []string
+	var jobs []int64
+	for _, name := range open {
+		if job := asked[name]; job != 0 {
+			jobs = append(jobs, int64(job))
+		} else {
+			questions = append(questions, name)
+		}
+	}
+	why := words.Awaits(signals, questions, jobs...)
+	if len(jobs) < len(awaits) {
+		why += " until " + until.UTC().Format(time.RFC3339)
+	}
 	return &suspended{until, failure.Snooze{Wait: max(0, wait), Why: why, Awaits: awaits}}
 }
 

@@ -336,9 +336,14 @@ func (s *steps) end(returned, err error, now time.Time) error {
 	end := &suspended{until, failure.Snooze{Wait: wait, Why: s.suspended.as.Why}}
 	gave := "stint.Sleep"
 	if len(s.awaits) > 0 {
-		end, gave = newAwaiting(maps.Clone(s.awaits), until, wait), "stint.Await"
-		if slices.Max(slices.Collect(maps.Values(s.awaits))) == "" {
-			gave = "stint.Ask"
+		end, gave = newAwaiting(maps.Clone(s.awaits), s.asked, until, wait), "stint.Await"
+		for name, signal := range s.awaits {
+			switch {
+			case s.asked[name] != 0:
+				gave = "a Call"
+			case signal == "":
+				gave = "stint.Ask"
+			}
 		}
 	}
 	if s.dropped {

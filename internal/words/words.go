@@ -117,9 +117,9 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.1f %s", size, units[unit])
 }
 
-// Awaits says which signals and which answers a job waits for: awaits the signal "a" or "b", or the
+// Awaits says which signals and which answers a job waits for, and the ends of which jobs: awaits the signal "a" or "b", or the
 // answer to "c". It is empty if there are none.
-func Awaits(signals, questions []string) string {
+func Awaits(signals, questions []string, jobs ...int64) string {
 	var parts []string
 	for i, of := range [][]string{signals, questions} {
 		if len(of) == 0 {
@@ -130,6 +130,9 @@ func Awaits(signals, questions []string) string {
 			names[k] = fmt.Sprintf("%q", name)
 		}
 		parts = append(parts, []string{"the signal ", "the answer to "}[i]+strings.Join(names, " or "))
+	}
+	for i, job := range jobs {
+		parts = append(parts, fmt.Sprint([]string{"the end of job ", "of job "}[min(i, 1)], job))
 	}
 	if len(parts) == 0 {
 		return ""
