@@ -416,6 +416,44 @@ func ExampleAwait() {
 	// a desk is approved by ada
 }
 
+// A handler calls another job, and goes on with its result.
+func ExampleResultKind_Call() {
+	ctx := context.Background()
+	db, err := sqlite.Open(ctx, sqlite.Memory)
+	if err != nil {
+		panic(err)
+	}
+	defer db.Close()
+	mux := stint.NewMux()
+	square := stint.NewResultKind[int, int]("square")
+	stint.HandleResult(mux, square, func(_ context.Context, _ *stint.Job, n int) (int, error) { return n * n, nil })
+	area := stint.NewKind[int]("area")
+	stint.Handle(mux, area, func(ctx context.Context, _ *stint.Job, side int) error {
+		n, err := square.Call(ctx, "square", side) // ends the run until the job has ended
+		if err != nil {
+			return err
+		}
+		fmt.Println("the area is", n)
+		return nil
+	})
+	if _, err := area.Enqueue(ctx, stint.NewClient(db), 12); err != nil {
+		panic(err)
+	}
+	e, err := engine.New(db, mux, engine.Config{})
+	if err != nil {
+		panic(err)
+	}
+	for range 3 {
+		if _, err := e.RunReady(ctx, nil); err != nil {
+			panic(err)
+		}
+		if _, err := db.Promote(ctx, time.Time{}, 10); err != nil {
+			panic(err)
+		}
+	}
+	// Output: the area is 144
+}
+
 // A job asks people, and holds no slot until one of them answers.
 func ExampleAsk() {
 	ctx := context.Background()

@@ -9,7 +9,9 @@ import (
 )
 
 // isIn reports whether a job belongs to a flow that exists.
-func (d *database) isIn(job *row) bool { return job != nil && job.flow != 0 && d.jobs[job.flow] != nil && d.jobs[job.flow].isFlow }
+func (d *database) isIn(job *row) bool {
+	return job != nil && job.flow != 0 && d.jobs[job.flow] != nil && d.jobs[job.flow].isFlow
+}
 
 // keptByFlow reports whether retention leaves a job: it goes after its flow, and a flow after those that retry it.
 func (d *database) keptByFlow(id stint.ID) bool {

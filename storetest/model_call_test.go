@@ -14,7 +14,7 @@ import (
 func (d *database) mayCall(in *modelTx, id stint.ID) error {
 	_, marked := d.cancelled[id]
 	switch {
-	case d.seenIn(in, id) == nil && !d.is("calls for a job that is not there"):
+	case d.seenIn(in, id) == nil:
 		return stint.ErrNotFound
 	case (d.ended(id) || marked) && !d.is("calls for a job that has ended"):
 		return stint.ErrEnded

@@ -308,6 +308,17 @@ var mutants = []struct{ fault, group string }{
 	{"takes signals away from the recovered", "Signals"},
 	{"begins the recovered anew", "Signals"},
 
+	{"does not tell who called", "Calls"},
+	{"says that all have completed", "Calls"},
+	{"tells nothing of a failure", "Calls"},
+	{"forgets the result of what was called", "Calls"},
+	{"calls for a job that has ended", "Calls"},
+	{"leaves what a cancelled job has called", "Calls"},
+	{"lists calls as questions", "Calls"},
+	{"takes along a call that failed", "Calls"},
+	{"shows no job that was called", "Calls"},
+	{"adds a name twice", "Calls"},
+
 	{"asks again", "Questions"},
 	{"forgets choices", "Questions"},
 	{"lets the time win over an answer that is being given", "Questions"},
