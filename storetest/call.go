@@ -110,6 +110,23 @@ var callTests = []test{
 		again := must(as[store.Operator](t).Retry(t.ctx, []stint.ID{bad}, stint.RerunOptions{}))(t)[bad]
 		expect(t, again.ID != 0 && t.info(again.ID).Flow == 0, "what failed is retried as %+v", again)
 	}},
+	{"A job of an open flow that is recovered calls again what had not completed", func(t *T) {
+		g := t.flow("a b")
+		c := &completion{t: t, id: g.ids["a"], w: g.w}
+		for _, e := range g.w.ClaimAll() { // b goes on
+			if e.ID == c.id {
+				c.e = e
+			}
+		}
+		failed := c.calls("x")
+		g.w.Finish(failedFinally, g.w.One())
+		must(t.Store.Promote(t.ctx, time.Time{}, 1000))(t)
+		g.w.Finish(failedFinally, c.e)
+		c.id = must(as[store.Operator](t).Retry(t.ctx, []stint.ID{c.id}, stint.RerunOptions{}))(t)[c.id].ID
+		g.promotes()
+		c.e = g.w.One()
+		expect(t, c.calls("x") != failed, "it calls again job %d, which failed", failed)
+	}},
 	{"A call gets no answer of people", func(t *T) {
 		c := t.asking()
 		c.calls("a")

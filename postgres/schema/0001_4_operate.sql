@@ -85,6 +85,7 @@ begin
     insert into stint.flows (flow) select o.new from unnest(p_olds, p_news) as o(old, new) where exists (select from stint.flows f where f.flow = o.old);
     insert into stint.nodes (flow, name, job)
       select o.new, n.name, coalesce(m.new, n.job) from unnest(p_olds, p_news) as o(old, new) join stint.nodes n on n.flow = o.old
+      join stint.flows f on f.flow = n.flow
       left join unnest(p_olds, p_news) as m(old, new) on m.old = n.job;
     insert into stint.needs (child, parent, wants)
       select o.new, coalesce(m.new, n.parent), n.wants from unnest(p_olds, p_news) as o(old, new) join stint.needs n on n.child = o.old
