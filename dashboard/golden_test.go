@@ -142,6 +142,7 @@ func goldenPages(t *testing.T) map[string]struct {
 			{SentSignal: stint.SentSignal{N: 12, Name: "hidden", Sent: noon.Add(-time.Second)}},
 		}}, SignalsBefore: 1234}},
 		"job-asking": {"/jobs/49", jobPage{Job: view.Job{JobInfo: &asking, Steps: []view.Step{
+			{Name: "thumbnail", Began: noon.Add(-2 * time.Hour), Ended: noon.Add(-time.Hour), Result: json.RawMessage(`{"job":57,"state":"completed"}`), Question: &stint.Question{Job: 57}},
 			{Name: "budget", Began: noon.Add(-time.Hour), Ended: noon.Add(-time.Minute), Result: json.RawMessage(`{"at":"2026-03-01T11:59:00Z","by":"<bob>","choice":"yes"}`), Question: &stint.Question{Text: "Is there <a> budget?"}},
 		}}, Questions: []question{{49, "approve <b>", pay, "/jobs/49"}, {49, "hidden", &stint.Question{Until: pay.Until}, "/jobs/49"}}}},
 		"questions":      {"/questions", questionsPage{Questions: []store.OpenQuestion{{Job: 49, Kind: "order <b>", Queue: "default", Name: "approve <b>", Asked: noon.Add(-time.Hour), Question: *pay}}, Next: 49}},

@@ -36,11 +36,11 @@ type question struct {
 	Back string // where the browser goes after an answer
 }
 
-// questionsOf takes the open questions out of the steps of a job. Of one that has ended none is left to be
+// questionsOf takes the open questions, and calls, out of the steps of a job, and returns the questions. Of one that has ended none is left to be
 // answered.
 func questionsOf(j *view.Job) (open []question) {
 	j.Steps = slices.DeleteFunc(j.Steps, func(s view.Step) bool {
-		if s.IsOpen() && !j.State.Final() {
+		if s.IsOpen() && !s.IsCall() && !j.State.Final() {
 			open = append(open, question{j.ID, s.Name, s.Question, "/jobs/" + j.ID.String()})
 		}
 		return s.IsOpen()

@@ -44,7 +44,7 @@ func (l *Local) seenSteps(ctx context.Context, steps []view.Step) {
 	for i := range steps {
 		steps[i].Result, steps[i].Bytes = nil, 0
 		if q := steps[i].Question; q != nil {
-			steps[i].Question = &stint.Question{Until: q.Until}
+			steps[i].Question = &stint.Question{Until: q.Until, Job: q.Job}
 		}
 	}
 }

@@ -9,18 +9,21 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// Step is a recorded step of a job, or a question that it asks.
+// Step is a recorded step of a job, a question that it asks, or a job that it calls.
 type Step struct {
 	Name     string          `json:"name"`
 	Began    time.Time       `json:"began" doc:"When it began, as the attempt saw it that recorded it; when a question was asked"`
 	Ended    time.Time       `json:"ended,omitzero" doc:"When it was recorded; absent while a question has no answer"`
 	Result   json.RawMessage `json:"result,omitempty" doc:"What it returned, or the answer to its question; absent while there is none, if it is hidden, or too large to be shown with the job"`
 	Bytes    int64           `json:"bytes,omitempty" doc:"How large the result is that is left out for its size"`
-	Question *stint.Question `json:"question,omitempty" doc:"What it asks people; absent for other steps"`
+	Question *stint.Question `json:"question,omitempty" doc:"What it asks people, or which job it called; absent for other steps"`
 }
 
-// IsOpen reports whether it is a question that has no answer yet.
+// IsOpen reports whether it is a question that has no answer yet, or a call of a job that has not ended.
 func (s Step) IsOpen() bool { return s.Question != nil && s.Ended.IsZero() }
+
+// IsCall reports whether it called a job.
+func (s Step) IsCall() bool { return s.Question != nil && s.Question.Job != 0 }
 
 // AnswerInWords says what came of a question; empty for other steps, and if it is not known.
 func (s Step) AnswerInWords() string {
@@ -29,7 +32,7 @@ func (s Step) AnswerInWords() string {
 		Timeout bool `json:"timeout"`
 	}
 	switch {
-	case s.Question == nil || s.Result == nil || json.Unmarshal(s.Result, &came) != nil:
+	case s.Question == nil || s.IsCall() || s.Result == nil || json.Unmarshal(s.Result, &came) != nil:
 		return ""
 	case came.Timeout:
 		return "not answered in time"

@@ -96,7 +96,7 @@ func (a *app) jobsAnswerCommand() *cobra.Command {
 // showQuestions prints the open questions of a job.
 func (a *app) showQuestions(shown view.Job) {
 	for _, s := range shown.Steps {
-		if !s.IsOpen() || shown.State.Final() {
+		if !s.IsOpen() || s.IsCall() || shown.State.Final() {
 			continue
 		}
 		fmt.Fprintf(a.out, "\nquestion %s, asked %s, until %s\n\n", words.Visible(s.Name), moment(s.Began), moment(s.Question.Until))

@@ -41,9 +41,12 @@ func (a *app) listSteps(id stint.ID, steps []view.Step) {
 		if i > 0 {
 			fmt.Fprintln(a.out)
 		}
-		if s.IsOpen() {
+		switch {
+		case s.IsOpen() && s.IsCall():
+			fmt.Fprintf(a.out, "step %s calls job %d since %s\n", words.Visible(s.Name), s.Question.Job, moment(s.Began))
+		case s.IsOpen():
 			fmt.Fprintf(a.out, "step %s asks since %s, until %s\n", words.Visible(s.Name), moment(s.Began), moment(s.Question.Until))
-		} else {
+		default:
 			fmt.Fprintf(a.out, "step %s ended %s, took %s\n", words.Visible(s.Name), moment(s.Ended), words.Took(s.Took()))
 		}
 		if s.Question != nil && s.Question.Text != "" {
