@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/rows"
@@ -54,6 +55,9 @@ func (s *Store) show(c *conn, id stint.ID) (*stint.JobInfo, error) {
 func (s *Store) scanJob(c *conn, q *stmt, j *stint.JobInfo) (err error) {
 	var policy int64
 	if err = q.scan(append(rows.Job(j), &policy)...); err == nil {
+		slices.Sort(j.Awaits)
+		slices.Sort(j.Asks)
+		j.Awaits = slices.Compact(j.Awaits) // several steps may wait for one signal
 		j.Retry, err = s.policies.name(c, policy)
 	}
 	return err
