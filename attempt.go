@@ -33,7 +33,7 @@ type Run struct {
 		// Take records a signal as a step, or that none came if the time is over. It returns what
 		// is recorded then: {"signal": its number, "value": …} or {"timeout": true}; nil for nothing yet.
 		Take(ctx context.Context, step, signal string, until time.Time) (json.RawMessage, error)
-		// Ask records a question as a step, unless that is there. It returns what is recorded then: its
+		// Ask records a question, or the call of a job, as a step, unless that is there. It returns what is recorded then: its
 		// result is nil while there is no answer, and {"timeout": true} if there was none in time.
 		Ask(ctx context.Context, step string, q Question) (RecordedStep, error)
 		Now() time.Time // by the clock of the store

@@ -16,6 +16,10 @@ import (
 // records one, and an answer, or the end of the time to answer, is its result, whichever comes first. A job
 // that waits for an answer ([Next].Awaits) becomes due at once when it is given, in whatever order the two
 // commit; [Promoter.Promote] moves it. A job that is recovered takes its open questions along.
+//
+// A question with a Job is no question to people: the end of that job answers it, with a [stint.CalledJob] (see
+// [stint.Kind.Call]), in whatever order the two commit. It is not listed, and Answer finds none. Cancelling a job cancels what it has
+// called so and has not ended; a job that is recovered takes along only what completed of it, or has not ended.
 type Questioner interface {
 	// Answer answers a question by an answer that has passed [stint.Answer.Check], and wakes engines; in a
 	// caller's transaction both happen when that commits, and until then others who answer wait. At is set by the

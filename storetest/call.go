@@ -71,6 +71,14 @@ var callTests = []test{
 		c.id = 1 << 60
 		fails(t, enqueue(c), stint.ErrNotFound, "a call by no job gives %v")
 	}},
+	{"What a job has called is cancelled with it, though it ends at once", func(t *T) {
+		c := t.asking()
+		child := c.calls("a")
+		must(as[store.Canceller](t).Cancel(t.ctx, []stint.ID{c.id}, ""))(t)
+		c.w.Finish(cancelled, c.e)
+		must(t.Store.Promote(t.ctx, time.Time{}, 1000))(t)
+		t.state(child, stint.Cancelled)
+	}},
 	{"What a job has called is cancelled with it", func(t *T) {
 		for _, waits := range []bool{true, false} {
 			c := t.asking()

@@ -45,7 +45,7 @@ type Snooze struct {
 	Limit string
 	Why   string // for people; empty for nothing to say
 
-	Awaits map[string]string // by step the signals that have it run earlier, or nothing for the answer to the question that the step asks; nil for none
+	Awaits map[string]string // by step the signals that have it run earlier, or nothing for the answer to the question that the step asks, or the end of the job that it called; nil for none
 }
 
 func (e *Snooze) Error() string { return "stint: run again in " + e.Wait.String() }

@@ -637,6 +637,7 @@ begin
     perform stint.sum_late(done);
   end if;
   if written > 0 and cancelled then
+    perform stint.cancel_calls(array(select coalesce(x.job, x.pos) from stint.executions x where x.pos = any (done) and x.outcome = 6));
     delete from stint.cancellations c using stint.executions x
       where x.pos = any (done) and x.final and c.job = coalesce(x.job, x.pos);
   end if;
@@ -736,10 +737,8 @@ declare
   noted bigint[] := '{}';
 begin
   -- A row that is being promoted is waited for: it is gone then, and its job
-  -- in the log, where its claimer sees the marker. A flow ends when its jobs have, and a job that
-  -- called others when these are marked.
-  for w in delete from stint.waiting d where d.job = any (p_jobs) and not exists (select from stint.flows f where f.flow = d.job)
-             and (not exists (select from stint.entries e where e.flow = d.job) or exists (select from stint.cancellations c where c.job = d.job and c.down_to = 0)) returning d.* loop
+  -- in the log, where its claimer sees the marker. A flow ends when its jobs have.
+  for w in delete from stint.waiting d where d.job = any (p_jobs) and not exists (select from stint.flows f where f.flow = d.job) returning d.* loop
     if exists (select from stint.entries e where e.pos = w.job and e.lane = -1)
        and not exists (select from stint.executions x where x.job = w.job) and not exists (select from stint.executions x where x.pos = w.job) then
       at := w.job;
@@ -838,6 +837,7 @@ begin
   -- What a crash takes back here the markers bring about again, so that no lane
   -- is locked for as long as the disk takes.
   perform set_config('synchronous_commit', 'off', true);
+  perform stint.cancel_calls(p_jobs);
   perform stint.cancel_waiting(p_jobs);
   perform stint.cancel_ready(p_jobs, true);
   -- A statement of its own: it sees what those before waited for. And one
@@ -1494,6 +1494,7 @@ begin
   -- those of which somebody committed a marker and no more.
   if marked then
     perform stint.cancel_flows(p_limit);
+    perform stint.cancel_calls(array(select c.job from stint.cancellations c where c.down_to is null));
     perform stint.cancel_waiting(array(
       select w.job from stint.waiting w join stint.cancellations c using (job)
       where not exists (select from stint.flows f where f.flow = w.job) order by w.job limit p_limit for update of w skip locked));

@@ -1,7 +1,7 @@
 -- stint: flows, which are graphs of jobs. What they wait for is in 0001_4_blocked.sql.
 
--- Mark the jobs of flows that are being cancelled, and those that a job has called which is, the newest first, so that none begins because
--- those that it needs have ended: up to p_limit of each. The flows end when these have.
+-- Mark the jobs of flows that are being cancelled, the newest first, so that none begins because those that it needs have ended: up
+-- to p_limit of each. The flows end when these have.
 create function stint.cancel_flows(p_limit integer) returns void language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
@@ -9,21 +9,43 @@ declare
   f    record;
   jobs bigint[];
 begin
-  for f in select c.job, coalesce((select w.seen from stint.waiting w where w.job = c.job), 0) as seen, c.why, c.down_to,
-                  exists (select from stint.flows g where g.flow = c.job) as is_flow from stint.cancellations c
-           where c.down_to is distinct from 0 and exists (select from stint.entries e where e.flow = c.job)
-           order by c.job for no key update of c skip locked loop
+  for f in select w.job, w.seen, c.why, c.down_to from stint.cancellations c join stint.waiting w on w.job = c.job
+           where c.down_to is distinct from 0 and exists (select from stint.flows g where g.flow = w.job)
+           order by w.job for no key update of w skip locked loop
     jobs := array(select e.pos from stint.entries e where e.flow = f.job and e.pos >= f.seen and e.pos < coalesce(f.down_to, 9223372036854775807)
                   order by e.flow desc, e.pos desc limit p_limit);
     insert into stint.cancellations (job, why)
-      select j, format(case when f.is_flow then 'its flow %s was cancelled' else 'job %s, which called it, was cancelled' end, f.job) || coalesce(': ' || nullif(f.why, ''), '')
+      select j, format('its flow %s was cancelled', f.job) || coalesce(': ' || nullif(f.why, ''), '')
       from unnest(jobs) as j cross join lateral stint.end_of(j) as o where o.outcome is null
       on conflict do nothing;
     update stint.cancellations c set down_to = case when cardinality(jobs) = p_limit then jobs[p_limit] else 0 end where c.job = f.job;
-    if cardinality(jobs) < p_limit and f.is_flow then
+    if cardinality(jobs) < p_limit then
       perform stint.note(array[f.job]);
     end if;
   end loop;
+end
+$$;
+
+-- Mark what jobs have called that are cancelled, once for each: the last time is when such a job ends. There are as many as
+-- a job has steps at most.
+create function stint.cancel_calls(p_jobs bigint[]) returns void language plpgsql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+declare
+  callers bigint[] := array(
+    select c.job from stint.cancellations c
+    where c.job = any (p_jobs) and c.down_to is null and exists (select from stint.entries e where e.flow = c.job)
+      and not exists (select from stint.flows f where f.flow = c.job) order by c.job for no key update skip locked);
+begin
+  if cardinality(callers) > 0 then
+    insert into stint.cancellations (job, why)
+      select e.pos, format('job %s, which called it, was cancelled', c.job) || coalesce(': ' || nullif(c.why, ''), '')
+      from stint.cancellations c join stint.entries e on e.flow = c.job cross join lateral stint.end_of(e.pos) as o
+      where c.job = any (callers) and o.outcome is null order by e.pos
+      on conflict do nothing;
+    update stint.cancellations c set down_to = 0 where c.job = any (callers);
+    perform pg_notify('stint', ''); -- who runs them stops them
+  end if;
 end
 $$;
 
