@@ -27,8 +27,9 @@ func handlers(rules map[string]stint.LimitRule, do func(a numbered) error) *stin
 
 func TestAHandlerPausesItsLimitOnAllEngines(t *testing.T) {
 	onEach(t, func(t *testing.T, s anyStore) {
-		const pause = 3 * time.Second
+		const pause = 5 * time.Second
 		var others, began, during, after atomic.Int64
+		var ask atomic.Bool
 		var asked atomic.Int64 // when, in nanoseconds
 		mux := handlers(map[string]stint.LimitRule{"api": {}}, func(a numbered) error {
 			if a.Key == "other" {
@@ -37,7 +38,7 @@ func TestAHandlerPausesItsLimitOnAllEngines(t *testing.T) {
 			}
 			now := time.Now().UnixNano()
 			switch since := time.Duration(now - asked.Load()); {
-			case began.Add(1) == 50 && asked.CompareAndSwap(0, now):
+			case began.Add(1) >= 50 && ask.Load() && asked.CompareAndSwap(0, now):
 				return stint.Defer("api", pause)
 			case asked.Load() == 0:
 			case since > pause-50*time.Millisecond:
@@ -51,10 +52,18 @@ func TestAHandlerPausesItsLimitOnAllEngines(t *testing.T) {
 		for range 3 {
 			start(t, s, mux, engine.Config{Slots: 2})
 		}
-		enqueueNumbered(t, s, 8000, []string{"a"}, stint.LimitedBy("api", "/key")) // enough for six seconds
+		enqueueNumbered(t, s, 12000, []string{"a"}, stint.LimitedBy("api", "/key")) // enough for ten seconds
+		await(t, "50 jobs", 20*time.Second, func() bool { return began.Load() > 50 })
+		others10 := func(within time.Duration) time.Duration {
+			since, want := time.Now(), others.Load()+10
+			enqueueNumbered(t, s, 10, []string{"other"}, stint.LimitedBy("api", "/key"))
+			await(t, "jobs of another key", within, func() bool { return others.Load() == want })
+			return time.Since(since)
+		}
+		usual := others10(20 * time.Second)
+		ask.Store(true)
 		await(t, "the pause", 20*time.Second, func() bool { return asked.Load() > 0 })
-		enqueueNumbered(t, s, 10, []string{"other"}, stint.LimitedBy("api", "/key"))
-		await(t, "jobs of another key", time.Second, func() bool { return others.Load() == 10 })
+		others10(usual + time.Second)
 		await(t, "the end of the pause", pause+2*time.Second, func() bool { return after.Load() > 100 })
 		if n := during.Load(); n > 0 {
 			t.Errorf("%d jobs began while the limit was paused", n)
