@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/killpoint"
 )
 
 // attempt is one run of a handler while it goes on, and the handler's context.
@@ -32,6 +33,16 @@ type attempt struct {
 }
 
 type attemptKey struct{}
+
+// passes tells a test that the run has come to a point where the process could die.
+func (a *attempt) passes(step string, done, inTx bool) {
+	if a.task.inline == nil {
+		return
+	}
+	if f := killpoint.From(a.task.inline.caller); f != nil {
+		f(killpoint.Point{Engine: int64(a.s.token), Job: int64(a.task.entry.ID), Step: step, Done: done, InTx: inTx})
+	}
+}
 
 // open makes the handler's context, which lasts until close.
 func (a *attempt) open() {

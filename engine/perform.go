@@ -44,6 +44,7 @@ func (s *session) perform(t *task, one *slot) store.Result {
 	err := errGoexit
 	defer func() {
 		a.close(err)
+		a.passes("", true, false)
 		one.attempt.Store(nil)
 		s.meters.running.Add(-1)
 	}()

@@ -74,6 +74,12 @@ func (a *steps) record(ctx context.Context, tx stint.Tx, step store.StepRecord) 
 }
 
 func (a *steps) recordStep(ctx context.Context, tx stint.Tx, step store.StepRecord) (recorded stint.RecordedStep, err error) {
+	(*attempt)(a).passes(step.Name, false, tx.Handle != nil)
+	defer func() {
+		if err == nil {
+			(*attempt)(a).passes(step.Name, true, false)
+		}
+	}()
 	t := a.task
 	step.Claim, step.Pos, step.Job, step.Ended = t.claim.ref, t.entry.Pos, t.entry.ID, time.Now()
 	r := &stepRequest{step: step}

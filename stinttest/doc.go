@@ -30,6 +30,11 @@
 // only in a bubble, for as long as a drain says ([Within]). A job that awaits a signal is left until the
 // test sends it: Drain, then Client.Signal, then Drain; one that asks people until Client.Answer. In a bubble its wait also ends when time passes its end.
 //
+// # Crashes
+//
+// [KillBefore], [KillAfter] and [EachKill] have the process die while a handler runs: the engine is buried and
+// the job runs again, as after a crash.
+//
 // # What it looks at
 //
 // What handlers say of themselves while they run is there as well ([Worker.Log], [Worker.Progress]).

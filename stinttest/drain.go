@@ -44,6 +44,7 @@ type drain struct {
 	within       *time.Duration
 	failOnError  bool
 	leaveUnknown bool
+	kill         *kill
 
 	began  time.Time
 	report *Report
@@ -68,6 +69,9 @@ func (w *Worker) Drain(options ...Option) *Report {
 	}
 	if failed := d.report.Failed(); d.failOnError && len(failed) > 0 {
 		w.t.Errorf("stinttest: %d of %d runs failed\n%v", len(failed), len(d.report.Runs), d.report)
+	}
+	if d.kill.unseen() {
+		w.t.Errorf("stinttest: no run came to the step %q, where it was to be killed\n%v", d.kill.step, d.report)
 	}
 	for _, left := range d.report.Left {
 		if left.mistake && !d.leaveUnknown {
@@ -125,20 +129,24 @@ func (w *Worker) ready(ctx context.Context, d *drain) error {
 			return err
 		}
 		shift := time.Until(now)
-		n, err := w.engine.RunReady(ctx, func(job *stint.Job, x store.Completion) bool {
-			return d.note(job, x, shift)
+		n, err := w.engine.RunReady(d.kill.context(ctx, w), func(job *stint.Job, x store.Completion) bool {
+			w.takeBegun()
+			return d.note(runOf(job, x), x.Ended, shift)
 		})
-		if err := errors.Join(err, d.err); err != nil || n == 0 {
+		killed, err := d.kill.killed(ctx, w, err)
+		for _, run := range killed {
+			d.note(run, run.At, shift)
+		}
+		if err := errors.Join(err, d.err); err != nil || n == 0 && len(killed) == 0 {
 			return err
 		}
 	}
 }
 
 // note adds a run to the report, and reports whether to go on.
-func (d *drain) note(job *stint.Job, x store.Completion, shift time.Duration) bool {
-	run := runOf(job, x)
-	if x.Started.IsZero() {
-		run.At = x.Ended
+func (d *drain) note(run Run, ended time.Time, shift time.Duration) bool {
+	if run.At.IsZero() {
+		run.At = ended
 	}
 	run.At = run.At.Add(shift)
 	run.After = max(0, run.At.Sub(d.began)).Round(time.Millisecond)

@@ -107,6 +107,36 @@ func TestInABubbleAWeekHasPassedAfterAJobThatWaitedForOne(t *testing.T) {
 	})
 }
 
+// The process dies after the card was charged and before that was recorded: without an idempotency key it
+// is charged twice.
+func ExampleKillBefore() {
+	t := exampleT() // the test's own *testing.T
+
+	charge := stint.NewKind[User]("charge")
+	mux := stint.NewMux()
+	stint.Handle(mux, charge, func(ctx context.Context, job *stint.Job, u User) error {
+		_, err := stint.Step(ctx, "charge", func(context.Context) (string, error) {
+			fmt.Printf("charge %s under the key %d/charge\n", u.Name, job.ID)
+			return "receipt", nil
+		})
+		return err
+	})
+	w := stinttest.New(t, mux)
+	if _, err := charge.Enqueue(t.Context(), w.Client(), User{"ada"}); err != nil {
+		t.Fatal(err)
+	}
+	report := w.Drain(stinttest.KillBefore("charge"))
+	for _, run := range report.Runs {
+		fmt.Println(run.Outcome)
+	}
+	// Output:
+	// charge ada under the key 1/charge
+	// stinttest: job 1 was killed before step "charge" was recorded
+	// charge ada under the key 1/charge
+	// lost
+	// completed
+}
+
 // A handler is tested by itself.
 func ExamplePerform() {
 	t := exampleT() // the test's own *testing.T

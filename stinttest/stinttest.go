@@ -34,8 +34,8 @@ type Worker struct {
 	config engine.Config
 	time   timeline
 
-	mu    sync.Mutex // guards begun: events come from the engine's goroutines
-	begun stint.Job  // the last one
+	mu    sync.Mutex  // guards begun: events come from the engine's goroutines
+	begun []stint.Job // those that are not in a report yet
 }
 
 // New makes a worker with an SQLite database in memory, which is gone when the
@@ -100,12 +100,21 @@ func (w *Worker) hear(e event.Event) {
 		w.t.Logf("stinttest: %s: %v", e.Doing, e.Err)
 	case event.EventStarted:
 		w.mu.Lock()
-		w.begun = *e.Job
+		w.begun = append(w.begun, *e.Job)
 		w.mu.Unlock()
 	}
 	if w.config.OnEvent != nil {
 		w.config.OnEvent(e)
 	}
+}
+
+// takeBegun returns the jobs that have begun since it was called last.
+func (w *Worker) takeBegun() []stint.Job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	begun := w.begun
+	w.begun = nil
+	return begun
 }
 
 // bubble reports whether the caller is in a bubble of synctest.
@@ -132,12 +141,11 @@ func Perform[A any](w *Worker, kind stint.Kind[A], args A, options ...stint.Opti
 	if err != nil {
 		w.t.Fatalf("stinttest: %v", err)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.begun.ID != x.Job { // it expired before it could begin
+	begun := w.takeBegun()
+	if len(begun) == 0 { // it expired before it could begin
 		return runOf(&stint.Job{ID: x.Job, Kind: job.Kind, Args: job.Args, Queue: job.Queue, Attempt: x.Attempt}, x)
 	}
-	return runOf(&w.begun, x)
+	return runOf(&begun[0], x)
 }
 
 // PerformResult is [Perform] for a kind with a result, which it decodes. The

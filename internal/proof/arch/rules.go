@@ -53,6 +53,7 @@ var ranks = map[string]int{
 	"dashboard/browser":           0,
 	"internal/await":              0,
 	"internal/failure":            0,
+	"internal/killpoint":          0,
 	"internal/steps":              0,
 	"internal/proof/*":            0,
 	"internal/proof/pgtest/fetch": 0,
