@@ -103,6 +103,7 @@ func (l *looks) Job(ctx context.Context, id stint.ID) (*stint.JobInfo, error) {
 }
 
 func TestManyWhoWaitOverAServerShareItsLooks(t *testing.T) {
+	defer remote.WaitOnce(time.Minute)() // or requests are over and asked again, on a slow machine
 	st, _ := open(t)
 	counted := &looks{anyStore: st}
 	server := over(t, counted, viewerToken)
@@ -127,7 +128,7 @@ func TestManyWhoWaitOverAServerShareItsLooks(t *testing.T) {
 	again := counted.jobs.Load()
 	close(ends)
 	all.Wait()
-	if n := counted.jobs.Load() - again; n > waiters/2 { // of requests whose time is over, on a slow machine
+	if n := counted.jobs.Load() - again; n > waiters/10 {
 		t.Errorf("%d who waited looked %d times themselves", waiters, n)
 	}
 }
