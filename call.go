@@ -96,7 +96,7 @@ func (a *Run) call(ctx context.Context, name string, job NewJob) (json.RawMessag
 			if err := s.noQuestion(name); err != nil {
 				return nil, err
 			}
-			f := &Flow{flowBatch: &flowBatch{into: a.Job.ID, call: true, names: map[nodeName]bool{}}, place: -1}
+			f := &Flow{flowBatch: &flowBatch{into: a.Job.ID, call: true}, place: -1}
 			n := f.Add(name, job)
 			if _, err := f.Enqueue(ctx, a.Client.With(Tx{})); err != nil {
 				if errors.Is(err, ErrInvalid) {

@@ -38,34 +38,28 @@ type Flow struct {
 
 // flowBatch is what a flow and those within it are enqueued as.
 type flowBatch struct {
-	into  ID   // the flow that exists; 0 for a new one
-	call  bool // that is a job, which calls this one
-	jobs  []NewJob
-	names map[nodeName]bool
-	ids   []ID // when it was enqueued
-	err   error
-}
-
-type nodeName struct {
-	flow int // its place
-	name string
+	into ID   // the flow that exists; 0 for a new one
+	call bool // that is a job, which calls this one
+	jobs []NewJob
+	ids  []ID // when it was enqueued
+	err  error
 }
 
 // Member is what a job says of the flow that it belongs to. [Flow] makes it.
 type Member struct {
-	Root  bool // the job is a flow
-	Into  ID   // the flow that it is added to, or the job that calls it; 0 for a new one
-	Call  bool // that is a job: see [Kind.Call]
-	Place int  // of its flow in the batch, if that is new; -1 for none
-	Name  string
-	Needs []Need
+	Root  bool   `json:"root,omitempty" doc:"The job is a flow"`
+	Into  ID     `json:"into,omitempty" doc:"The flow that it is added to; none for a new one"` // or the job that calls it
+	Call  bool   `json:"-"`                                                                     // that is a job: see [Kind.Call]
+	Place int    `json:"place" minimum:"-1" doc:"Which of the jobs before it, counted from 0, is the flow that it is in; -1 for none of them"`
+	Name  string `json:"name,omitempty" doc:"Unique in its flow"`
+	Needs []Need `json:"needs,omitempty" doc:"What it needs of jobs before it, or of others"`
 }
 
 // Need is a job or flow that another job needs.
 type Need struct {
-	Job   ID  // 0 for one of the batch
-	Place int // its place there
-	Wants Want
+	Job   ID   `json:"job,omitempty" doc:"The id of a job that was enqueued before"` // 0 for one of the batch
+	Place int  `json:"place,omitempty" minimum:"0" doc:"Or which of the jobs before it, counted from 0"`
+	Wants Want `json:"wants" minimum:"1" maximum:"3" doc:"1: that it completes, 2: that it fails, 3: that it ends"`
 
 	batch *flowBatch
 }
@@ -129,7 +123,7 @@ func needs(wants Want, nodes []*Node) Option {
 // those of uniqueness, by its name, since it has no arguments. Any other is an error of [Flow.Enqueue]. If another flow
 // holds its key, nothing of this one is stored.
 func NewFlow(name string, opts ...Option) *Flow {
-	f := &Flow{flowBatch: &flowBatch{names: map[nodeName]bool{}}, place: -1}
+	f := &Flow{flowBatch: new(flowBatch), place: -1}
 	return f.begin("", name, opts)
 }
 
@@ -161,7 +155,7 @@ func FlowFrom(ctx context.Context) *Flow {
 // OpenFlow returns the flow of this ID, so that jobs can be added to it while it is open: see [FlowFrom]. After its end
 // the error of [Flow.Enqueue] is [ErrEnded], and [ErrNotFound] if there is no such flow.
 func OpenFlow(id ID) *Flow {
-	return &Flow{flowBatch: &flowBatch{into: id, names: map[nodeName]bool{}}, place: -1}
+	return &Flow{flowBatch: &flowBatch{into: id}, place: -1}
 }
 
 func (f *Flow) begin(name, kind string, opts []Option) *Flow {
@@ -169,10 +163,8 @@ func (f *Flow) begin(name, kind string, opts []Option) *Flow {
 	for _, opt := range opts {
 		opt(&root)
 	}
-	said := NewJob{Kind: kind, Tags: root.Tags, URN: root.URN, Source: root.Source, Description: root.Description, Metadata: root.Metadata,
-		Correlation: root.Correlation, IdempotencyKey: root.IdempotencyKey, Unique: root.Unique}
-	if field := root.differs(said); field != "" {
-		f.fail(valid.Invalid(field, "the flow %s is not run, and has none: its jobs have", kind))
+	if root.Member != nil {
+		f.fail(valid.Invalid("needs", "the flow %s is not run, and has none: its jobs have", kind))
 	}
 	root.Member = &Member{Root: true}
 	n := f.add(name, root)
@@ -215,24 +207,9 @@ func (k Kind[A]) Each(f *Flow, args []A, opts ...Option) []*Node {
 func (f *Flow) add(name string, job NewJob) *Node {
 	m := job.Member
 	m.Name, m.Place, m.Into, m.Call = name, f.place, f.into, f.call
-	if name != "" {
-		f.fail(valid.Name("name", name))
-		if f.names[nodeName{f.place, name}] {
-			f.fail(valid.Invalid("name", "%q is there twice in the flow", name))
-		}
-		f.names[nodeName{f.place, name}] = true
-	}
 	for _, need := range m.Needs {
-		switch {
-		case need.Job == 0 && need.batch != f.flowBatch:
+		if need.Job == 0 && need.batch != f.flowBatch {
 			f.fail(valid.Invalid("needs", "the job %s needs one of a flow that was not enqueued", job.Kind))
-		case f.isWithin(need):
-			f.fail(valid.Invalid("needs", "the job %s needs the flow that it is in, which waits for it", job.Kind))
-		}
-	}
-	if len(f.jobs) > 0 || f.into != 0 {
-		if job.IdempotencyKey != "" || job.Unique != "" {
-			f.fail(valid.Invalid("unique", "%s is in a flow: only the flow as a whole has keys", job.Kind))
 		}
 	}
 	f.jobs = append(f.jobs, job)
@@ -244,22 +221,74 @@ func checkMembers(jobs []NewJob) error {
 	if !slices.ContainsFunc(jobs, func(j NewJob) bool { return j.Member != nil }) {
 		return nil
 	}
+	type nodeName struct {
+		flow int // its place
+		name string
+	}
+	names := map[nodeName]bool{}
 	for i := range jobs {
 		m := jobs[i].Member
 		if m == nil || i == 0 && !m.Root && m.Into == 0 || m.Into != jobs[0].Member.Into || m.Place >= i || m.Place < 0 && i > 0 && m.Into == 0 ||
-			slices.ContainsFunc(m.Needs, func(n Need) bool { return n.Job == 0 && (n.Place < 0 || n.Place >= i) }) {
+			m.Place >= 0 && !jobs[m.Place].Member.Root || slices.ContainsFunc(m.Needs, func(n Need) bool { return n.Job == 0 && (n.Place < 0 || n.Place >= i) }) {
 			return valid.Invalid("needs", "the job %s is enqueued by itself: only jobs that were added to a flow, and are enqueued with it, need others", jobs[i].Kind)
+		}
+		if err := checkMember(jobs, i); err != nil {
+			return err
+		}
+		if name := (nodeName{m.Place, m.Name}); m.Name != "" && names[name] {
+			return valid.Invalid("name", "%q is there twice in the flow", m.Name)
+		} else if m.Name != "" {
+			names[name] = true
+		}
+	}
+	if circular(jobs) {
+		return valid.Invalid("needs", "jobs wait for each other in a circle: one needs a flow that has a job which waits for it")
+	}
+	return nil
+}
+
+// checkMember checks what one of the jobs says of its flow.
+func checkMember(jobs []NewJob, i int) error {
+	j := &jobs[i]
+	m := j.Member
+	if m.Root {
+		said := NewJob{
+			Kind: j.Kind, Tags: j.Tags, URN: j.URN, Source: j.Source, Description: j.Description, Metadata: j.Metadata,
+			Correlation: j.Correlation, IdempotencyKey: j.IdempotencyKey, Unique: j.Unique,
+		}
+		if len(m.Needs) == 0 {
+			said.Member = m
+		}
+		said.Fill()
+		if field := j.differs(said); field != "" {
+			return valid.Invalid(field, "the flow %s is not run, and has none: its jobs have", j.Kind)
+		}
+	}
+	if (i > 0 || m.Into != 0) && (j.IdempotencyKey != "" || j.Unique != "") {
+		return valid.Invalid("unique", "%s is in a flow: only the flow as a whole has keys", j.Kind)
+	}
+	if m.Name != "" {
+		if err := valid.Name("name", m.Name); err != nil {
+			return err
+		}
+	}
+	for _, need := range m.Needs {
+		if need.Wants < WantsSuccess || need.Wants > WantsEnd {
+			return valid.Invalid("wants", "%d is outside %d to %d", need.Wants, WantsSuccess, WantsEnd)
+		}
+		if isAround(jobs, m, need) {
+			return valid.Invalid("needs", "the job %s needs the flow that it is in, which waits for it", j.Kind)
 		}
 	}
 	return nil
 }
 
-// isWithin reports whether what is needed is this flow, or one around it.
-func (f *Flow) isWithin(need Need) bool {
+// isAround reports whether what is needed is the flow that a job is in, or one around that.
+func isAround(jobs []NewJob, m *Member, need Need) bool {
 	if need.Job != 0 {
-		return need.Job == f.into
+		return need.Job == m.Into
 	}
-	for place := f.place; place >= 0; place = f.jobs[place].Member.Place {
+	for place := m.Place; place >= 0; place = jobs[place].Member.Place {
 		if place == need.Place {
 			return true
 		}
@@ -289,9 +318,6 @@ func (f *Flow) EnqueueReceipt(ctx context.Context, c *Client) (Receipt, error) {
 	case len(f.jobs) == 0:
 		return Receipt{ID: f.into}, nil
 	}
-	if f.circular() {
-		return Receipt{}, valid.Invalid("needs", "jobs wait for each other in a circle: one needs a flow that has a job which waits for it")
-	}
 	receipts, err := c.EnqueueReceipts(ctx, f.jobs)
 	if err != nil {
 		return Receipt{}, err
@@ -307,11 +333,11 @@ func (f *Flow) EnqueueReceipt(ctx context.Context, c *Client) (Receipt, error) {
 }
 
 // circular reports whether jobs wait for each other in a circle. A flow waits for its jobs.
-func (b *flowBatch) circular() bool {
-	waiters, waits := make([][]int, len(b.jobs)), make([]int, len(b.jobs)) // who waits for each, and for how many it waits
+func circular(jobs []NewJob) bool {
+	waiters, waits := make([][]int, len(jobs)), make([]int, len(jobs)) // who waits for each, and for how many it waits
 	inner := false
-	for i := range b.jobs {
-		m := b.jobs[i].Member
+	for i := range jobs {
+		m := jobs[i].Member
 		for _, n := range m.Needs {
 			if n.Job == 0 {
 				waiters[n.Place], waits[i] = append(waiters[n.Place], i), waits[i]+1
@@ -338,7 +364,7 @@ func (b *flowBatch) circular() bool {
 			}
 		}
 	}
-	return len(over) < len(b.jobs)
+	return len(over) < len(jobs)
 }
 
 // NeededJob is a job that another one needs, as it is now.

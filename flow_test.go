@@ -55,7 +55,7 @@ func TestMistakesInFlows(t *testing.T) {
 		},
 		"is in no flow": func() *stint.Flow { return stint.FlowFrom(context.Background()) },
 	} {
-		_, err := build().Enqueue(t.Context(), nil)
+		_, err := build().Enqueue(t.Context(), stint.NewClient(nil))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want one with %q", err, want)
 		}

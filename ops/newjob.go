@@ -67,9 +67,10 @@ func (j *NewJob) job(of stint.KindInfo) (stint.NewJob, error) {
 
 // NewJobs are jobs to be enqueued, all of them or none.
 type NewJobs struct {
-	Jobs  []NewJob `json:"jobs" minItems:"1" maxItems:"10000" nullable:"false"`
-	Force bool     `json:"force,omitempty" doc:"Also of kinds that no engine ever declared, and with arguments that its handler refuses"`
-	Exact bool     `json:"exact,omitempty" doc:"What a job does not say is the default, whatever its kind's declaration says"`
+	Jobs    []NewJob       `json:"jobs" minItems:"1" maxItems:"10000" nullable:"false"`
+	Members []stint.Member `json:"members,omitempty" doc:"If the jobs are a flow, or are added to one: what each says of that. POST /flows is easier to write"`
+	Force   bool           `json:"force,omitempty" doc:"Also of kinds that no engine ever declared, and with arguments that its handler refuses"`
+	Exact   bool           `json:"exact,omitempty" doc:"What a job does not say is the default, whatever its kind's declaration says"`
 }
 
 func (n NewJobs) enqueued() []NewJob { return n.Jobs }
@@ -103,10 +104,16 @@ var EnqueueJobs = declare(&Op[JobsInput, []stint.Receipt]{
 		if err != nil {
 			return nil, err
 		}
+		if n := len(in.Body.Members); n > 0 && n != len(in.Body.Jobs) {
+			return nil, &InError{"body.members", valid.Invalid("members", "%d are said for %d jobs", n, len(in.Body.Jobs))}
+		}
 		jobs := make([]stint.NewJob, len(in.Body.Jobs))
 		for i := range in.Body.Jobs {
 			if jobs[i], err = declare(&in.Body.Jobs[i], fmt.Sprintf("body.jobs[%d]", i)); err != nil {
 				return nil, err
+			}
+			if len(in.Body.Members) > 0 {
+				jobs[i].Member = &in.Body.Members[i]
 			}
 		}
 		return stint.NewClient(l.Store).Limit(l.Limits).EnqueueReceipts(ctx, jobs)

@@ -21,5 +21,5 @@ func ExampleRoles() {
 		}
 	}
 	// Output:
-	// grant execute on function "jobs".enqueue, "jobs".signal, "jobs".answer to jobs_producer, jobs_caller;
+	// grant execute on function "jobs".enqueue, "jobs".enqueue_flow, "jobs".add_to_flow, "jobs".signal, "jobs".answer to jobs_producer, jobs_caller;
 }

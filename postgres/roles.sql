@@ -2,8 +2,8 @@
 --
 --   stint_owner     installs and upgrades the schema, which belongs to it
 --   stint_engine    works on jobs, and does to them what people may: it cannot change the schema
---   stint_producer  enqueues by the Go client or stint.enqueue, sends signals and answers questions: it reads and changes no jobs
---   stint_caller    enqueues by stint.enqueue, sends signals by stint.signal, answers by stint.answer, and sees no table at all
+--   stint_producer  enqueues by the Go client or SQL, sends signals and answers questions: it reads and changes no jobs
+--   stint_caller    enqueues by stint.enqueue and stint.enqueue_flow, sends signals by stint.signal, answers by stint.answer, and sees no table at all
 --   stint_viewer    reads everything, arguments too, and changes nothing
 --
 -- None of them logs in. Give them to the roles that do:
@@ -95,6 +95,6 @@ begin
   end loop;
   grant execute on function stint.frontiers to stint_producer, stint_viewer;
   grant execute on function stint.take_keys, stint.take_unique, stint.store_job, stint.store_flow to stint_producer;
-  grant execute on function stint.enqueue, stint.signal, stint.answer to stint_producer, stint_caller;
+  grant execute on function stint.enqueue, stint.enqueue_flow, stint.add_to_flow, stint.signal, stint.answer to stint_producer, stint_caller;
 end
 $$;

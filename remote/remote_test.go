@@ -478,10 +478,8 @@ func TestErrorsOfEnqueuingAreThoseOfAStore(t *testing.T) {
 	if _, err := server.Enqueue(ctx, stint.Tx{}, make([]stint.NewJob, 10_001)); !errors.Is(err, stint.ErrInvalid) {
 		t.Errorf("too many jobs are answered with %v", err)
 	}
-	flow := stint.NewFlow("f")
-	stint.NewKind[int]("a").Add(flow, "", 1)
-	if _, err := flow.Enqueue(ctx, stint.NewClient(server)); !errors.Is(err, stint.ErrInvalid) {
-		t.Errorf("a flow is answered with %v", err)
+	if _, err := server.Enqueue(ctx, stint.Tx{}, []stint.NewJob{{Kind: "a", Member: &stint.Member{Into: 1, Call: true, Place: -1}}}); !errors.Is(err, stint.ErrInvalid) {
+		t.Errorf("a call is answered with %v", err)
 	}
 	if n, err := store.Counts(ctx); err != nil || n[stint.Available] != 1 {
 		t.Errorf("stored are %v, %v", n, err)
@@ -721,4 +719,50 @@ func TestWhoMayNotIsRefused(t *testing.T) {
 	if _, err := over(t, store, viewerToken).Queues(t.Context()); err != nil {
 		t.Errorf("a viewer may not look: %v", err)
 	}
+}
+
+// A flow over a server is the one that Go stores: jobs of flows within it need each other in any order, and with no names.
+func TestAFlowIsEnqueuedOverAServer(t *testing.T) {
+	onBoth(t, func(t *testing.T, st anyStore, server *remote.Store) {
+		a, b := stint.NewKind[int]("a"), stint.NewKind[int]("b", stint.Queue("q"), stint.Tag("t"))
+		enqueue := func(to stint.Enqueuer) []string {
+			f := stint.NewFlow("import", stint.Tag("daily"), stint.IdempotencyKey(fmt.Sprintf("%T", to)))
+			in := f.Flow("in", "inner")
+			one := b.Add(in, "", 1)
+			two := a.Add(f, "two", 2, stint.Needs(one))
+			b.Add(in, "three", 3, stint.NeedsEnd(two), stint.Delay(time.Hour))
+			a.Add(f, "", 4, stint.NeedsFailure(in.Node()))
+			r, err := f.EnqueueReceipt(t.Context(), stint.NewClient(to))
+			if err != nil || r.Duplicate || one.ID() != r.ID+2 || two.ID() != r.ID+3 {
+				t.Fatalf("%+v, %v, its jobs are %d and %d", r, err, one.ID(), two.ID())
+			}
+			more := stint.OpenFlow(r.ID)
+			again := a.Add(more, "two", 2)
+			five := a.Add(more, "five", 5, stint.Needs(again, stint.Existing(one.ID())))
+			if id, err := more.Enqueue(t.Context(), stint.NewClient(to)); err != nil || id != r.ID || again.ID() != two.ID() || five.ID() <= r.ID+5 {
+				t.Errorf("what is added is %d, %v, and its jobs %d and %d", id, err, again.ID(), five.ID())
+			}
+			var all []string
+			for id := r.ID; id <= five.ID(); id++ {
+				j, err := st.Job(t.Context(), id)
+				if errors.Is(err, stint.ErrNotFound) {
+					continue // what was there when more was added has no new one
+				}
+				needs, err2 := st.(store.FlowReader).Needed(t.Context(), id, 0, 10)
+				if err != nil || err2 != nil {
+					t.Fatal(err, err2)
+				}
+				text := fmt.Sprint(id-r.ID, j.Kind, j.Queue, j.Tags, string(j.Args), j.State, j.IsFlow, max(0, j.Flow-r.ID), j.Correlation == r.ID.String())
+				for _, n := range needs {
+					text += fmt.Sprint(" needs ", n.ID-r.ID, n.Name, n.Wants)
+				}
+				all = append(all, text)
+			}
+			return all
+		}
+		want, got := enqueue(st), enqueue(server)
+		if !slices.Equal(got, want) {
+			t.Errorf("over the server it is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
 }

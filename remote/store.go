@@ -35,7 +35,7 @@ var _ interface {
 	ops.Caller
 } = (*Store)(nil)
 
-// Enqueue implements [stint.Enqueuer]: of up to 10,000 jobs at once, and in no
+// Enqueue implements [stint.Enqueuer]: of up to 10,000 jobs at once, of a flow too, and in no
 // transaction of the caller's. A client's own checks are repeated by the server,
 // whose limits may be others.
 func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
@@ -46,14 +46,17 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 		return nil, valid.Invalid("jobs", "%d are more than the %d that a server takes at once", len(jobs), ops.MostJobs)
 	case len(jobs) == 0:
 		return nil, nil
-	case slices.ContainsFunc(jobs, func(j stint.NewJob) bool { return j.Member != nil }):
-		return nil, valid.Invalid("jobs", "a server takes no flows: enqueue them where the database is")
+	case slices.ContainsFunc(jobs, func(j stint.NewJob) bool { return j.Member != nil && j.Member.Call }):
+		return nil, valid.Invalid("jobs", "only the engine that runs a job can call another for it")
 	}
 	all := ops.NewJobs{Jobs: make([]ops.NewJob, len(jobs)), Force: true, Exact: true}
 	for i, j := range jobs {
 		var err error
 		if all.Jobs[i], err = ops.ExactJob(j); err != nil {
 			return nil, err
+		}
+		if j.Member != nil {
+			all.Members = append(all.Members, *j.Member)
 		}
 	}
 	receipts, err := ops.EnqueueJobs.Call(ctx, s, ops.JobsInput{Body: all})

@@ -250,6 +250,103 @@ as $$
               then (class #>> '{}') || ' is the type of every error of a text; declare a class for those that you mean' end
 $$;
 
+-- Check what is said of a job, and fill in what is not by what an engine declared for its kind: it is then as store_job and store_flow take it.
+-- Errors begin with the caller. Of what is not declared, such as a flow, nothing is filled in.
+create function stint.resolve_job(caller text, declared boolean, kind text, args jsonb, queue text, priority integer, run_at timestamptz, delay interval, retry text, timeout interval,
+  tags text[], urn text, source text, metadata jsonb, idempotency_key text, correlation text, start_by timestamptz, start_within interval, description text,
+  uniqueness text, limits text[], max_losses integer, in_flow text, -- its name there
+  out q text, out p integer, out arguments jsonb, out known bigint, out policy jsonb, out t bigint, out labels text[], out about jsonb, out losses smallint,
+  out gates text, -- the limits, as entries keep them
+  out due timestamptz, -- also one that is past
+  out span bigint, -- to begin within, in microseconds
+  out is_unique text)
+language plpgsql
+set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
+as $$
+#variable_conflict use_column
+declare
+  k      record;
+  clock  timestamptz := clock_timestamp(); -- a delay counts from now: the start of a long transaction is long past
+  bound  timestamptz;
+  name   text;
+  wanted jsonb;
+  -- A list of jobs reads the JSON of all of them, and readers have bounds. What is short is not deep.
+  deep   constant jsonpath := 'strict $.**{200} ? (@.type() == "array" || @.type() == "object")';
+begin
+  select d.queue, d.priority, d.timeout, d.tags, d.retry, d.max_losses, d.start_within, d.uniqueness, d.limits into k from stint.kinds d where d.kind = resolve_job.kind and resolve_job.declared;
+  q := coalesce(resolve_job.queue, k.queue, 'default');
+  p := coalesce(resolve_job.priority, k.priority, 0);
+  t := coalesce(ceil(extract(epoch from resolve_job.timeout) * 1000)::bigint, k.timeout);
+  wanted := case when resolve_job.retry ~ '^\s*([{["]|null\s*$)' then nullif(resolve_job.retry::jsonb, 'null') else to_jsonb(resolve_job.retry) end;
+  labels := k.tags || resolve_job.tags;
+  if labels is not null then
+    labels := (select array_agg(distinct l order by l) from unnest(labels) as l);
+  end if;
+  foreach name in array resolve_job.kind || array_remove(array[q, resolve_job.urn, resolve_job.source, resolve_job.description, resolve_job.idempotency_key, resolve_job.correlation,
+                                                         resolve_job.in_flow], null) || labels loop
+    if name is null or name = '' or octet_length(name) > 255 or name ~ '[\u0001-\u001f\u007f-\u009f]|^[\s\u00a0]|[\s\u00a0]$' then
+      raise exception '%: % is no name for a job, kind, queue, tag, urn, source, idempotency key or correlation id, and no description', resolve_job.caller, coalesce(quote_literal(name), 'null')
+        using errcode = '22023', hint = 'A name is 1 to 255 bytes without control characters and without space at its ends.';
+    end if;
+  end loop;
+  arguments := coalesce(nullif(resolve_job.args, 'null'), '{}');
+  losses := coalesce(resolve_job.max_losses, k.max_losses);
+  is_unique := nullif(coalesce(resolve_job.uniqueness, k.uniqueness), 'none');
+  due := coalesce(resolve_job.run_at, clock + resolve_job.delay);
+  bound := coalesce(resolve_job.start_by,
+    greatest(due, clock) + coalesce(resolve_job.start_within, k.start_within * interval '1 millisecond'));
+  if q = '*' then
+    raise exception '%: "*" means every queue and names none', resolve_job.caller using errcode = '22023';
+  elsif p not between -100 and 100 then
+    raise exception '%: priority % is outside -100 to 100', resolve_job.caller, p using errcode = '22023';
+  elsif resolve_job.run_at is not null and resolve_job.delay is not null then
+    raise exception '%: a job has run_at or delay, not both', resolve_job.caller using errcode = '22023';
+  elsif resolve_job.delay < interval '0' then
+    raise exception '%: delay: % is negative', resolve_job.caller, resolve_job.delay using errcode = '22023';
+  elsif due > timestamptz '9000-01-01 00:00:00+00' then -- infinity as well
+    raise exception '%: % is too late for a job to wait for', resolve_job.caller, due using errcode = '22023';
+  elsif resolve_job.start_by is not null and resolve_job.start_within is not null then
+    raise exception '%: a job has start_by or start_within, not both', resolve_job.caller using errcode = '22023';
+  elsif resolve_job.start_within <= interval '0' then
+    raise exception '%: start_within must be positive', resolve_job.caller using errcode = '22023';
+  elsif bound not between timestamptz '1900-01-01 00:00:00+00' and timestamptz '9100-01-01 00:00:00+00' then
+    raise exception '%: % is no time for a job to begin by', resolve_job.caller, bound using errcode = '22023';
+  elsif bound < due then
+    raise exception '%: the job is due at %, only after the time to begin by, %', resolve_job.caller, due, bound using errcode = '22023';
+  elsif t <= 0 then
+    raise exception '%: timeout must be positive', resolve_job.caller using errcode = '22023';
+  elsif resolve_job.max_losses not between 0 and 1000 then
+    raise exception '%: max_losses of % is outside 0 to 1000', resolve_job.caller, resolve_job.max_losses using errcode = '22023';
+  elsif octet_length(resolve_job.args::text) > 1048576 then
+    raise exception '%: args of % bytes are more than 1048576', resolve_job.caller, octet_length(resolve_job.args::text) using errcode = '22023';
+  elsif octet_length(resolve_job.args::text) > 400 and jsonb_path_exists(resolve_job.args, deep) then
+    raise exception '%: args are nested more than 200 deep', resolve_job.caller using errcode = '22023';
+  elsif jsonb_typeof(resolve_job.metadata) not in ('object', 'null') then
+    raise exception '%: metadata must be a JSON object', resolve_job.caller using errcode = '22023';
+  elsif octet_length(resolve_job.metadata::text) > 65536 then
+    raise exception '%: metadata of % bytes is more than 65536', resolve_job.caller, octet_length(resolve_job.metadata::text) using errcode = '22023';
+  elsif octet_length(resolve_job.metadata::text) > 400 and jsonb_path_exists(resolve_job.metadata, deep) then
+    raise exception '%: metadata is nested more than 200 deep', resolve_job.caller using errcode = '22023';
+  elsif wanted is not null and stint.policy_problem(wanted) is not null then
+    raise exception '%: % is no retry policy: %', resolve_job.caller, resolve_job.retry, stint.policy_problem(wanted) using errcode = '22023',
+      hint = 'It is a text such as fixed:2:10s, as on the command line, or a JSON object such as {"policy": "fixed", "retries": 2, "wait": "10s"}.';
+  elsif cardinality(labels) > 50 then
+    raise exception '%: % tags are more than 50', resolve_job.caller, cardinality(labels) using errcode = '22023';
+  end if;
+
+  if coalesce(resolve_job.limits, k.limits) is not null then
+    gates := stint.limit_keys(coalesce(resolve_job.limits, k.limits), arguments);
+  end if;
+  policy := coalesce(wanted, k.retry);
+  if policy is not null then
+    known := (select s.id from stint.policies s where s.body = policy limit 1);
+  end if;
+  about := case when resolve_job.description is null then nullif(resolve_job.metadata, 'null')
+    else coalesce(nullif(resolve_job.metadata, 'null'), '{}') || jsonb_build_object('description', resolve_job.description) end;
+  span := case when resolve_job.start_by is null then (extract(epoch from bound - greatest(due, clock)) * 1000000)::bigint end;
+end
+$$;
+
 -- Enqueue one job from any language, in the caller's own transaction:
 --
 --   select stint.enqueue('send_invoice', '{"customer": 42}', delay => '1 hour');
@@ -280,90 +377,15 @@ set search_path = pg_catalog, pg_temp set standard_conforming_strings = on
 as $$
 #variable_conflict use_column
 declare
-  k      record;
-  clock  timestamptz := clock_timestamp(); -- a delay counts from now: the start of a long transaction is long past
-  at     timestamptz;
-  bound  timestamptz;
-  name   text;
-  q      text;
-  p      integer;
-  t      bigint;
-  labels text[];
-  policy bigint;
-  wanted jsonb;
+  j      record;
   stored record;
-  is_unique text;
-  gates  text; -- the limits, as entries keep them
-  -- A list of jobs reads the JSON of all of them, and readers have bounds. What is short is not deep.
-  deep   constant jsonpath := 'strict $.**{200} ? (@.type() == "array" || @.type() == "object")';
 begin
-  select d.queue, d.priority, d.timeout, d.tags, d.retry, d.max_losses, d.start_within, d.uniqueness, d.limits into k from stint.kinds d where d.kind = enqueue.kind;
-  q := coalesce(enqueue.queue, k.queue, 'default');
-  p := coalesce(enqueue.priority, k.priority, 0);
-  t := coalesce(ceil(extract(epoch from enqueue.timeout) * 1000)::bigint, k.timeout);
-  wanted := case when enqueue.retry ~ '^\s*([{["]|null\s*$)' then nullif(enqueue.retry::jsonb, 'null') else to_jsonb(enqueue.retry) end;
-  select array_agg(distinct l order by l) into labels from unnest(k.tags || enqueue.tags) as l;
-  foreach name in array array[enqueue.kind, q, coalesce(enqueue.urn, 'urn'), coalesce(enqueue.source, 'source'), coalesce(enqueue.description, 'description'),
-                           coalesce(enqueue.idempotency_key, 'key'), coalesce(enqueue.correlation, 'correlation')] || labels loop
-    if name is null or name = '' or octet_length(name) > 255 or name ~ '[\u0001-\u001f\u007f-\u009f]|^[\s\u00a0]|[\s\u00a0]$' then
-      raise exception 'stint.enqueue: % is no name for a kind, queue, tag, urn, source, idempotency key or correlation id, and no description', coalesce(quote_literal(name), 'null')
-        using errcode = '22023', hint = 'A name is 1 to 255 bytes without control characters and without space at its ends.';
-    end if;
-  end loop;
-  is_unique := nullif(coalesce(enqueue.uniqueness, k.uniqueness), 'none');
-  at := coalesce(enqueue.run_at, clock + enqueue.delay);
-  bound := coalesce(enqueue.start_by,
-    greatest(at, clock) + coalesce(enqueue.start_within, k.start_within * interval '1 millisecond'));
-  if q = '*' then
-    raise exception 'stint.enqueue: "*" means every queue and names none' using errcode = '22023';
-  elsif p not between -100 and 100 then
-    raise exception 'stint.enqueue: priority % is outside -100 to 100', p using errcode = '22023';
-  elsif enqueue.run_at is not null and enqueue.delay is not null then
-    raise exception 'stint.enqueue: a job has run_at or delay, not both' using errcode = '22023';
-  elsif enqueue.delay < interval '0' then
-    raise exception 'stint.enqueue: delay: % is negative', enqueue.delay using errcode = '22023';
-  elsif at > timestamptz '9000-01-01 00:00:00+00' then -- infinity as well
-    raise exception 'stint.enqueue: % is too late for a job to wait for', at using errcode = '22023';
-  elsif enqueue.start_by is not null and enqueue.start_within is not null then
-    raise exception 'stint.enqueue: a job has start_by or start_within, not both' using errcode = '22023';
-  elsif enqueue.start_within <= interval '0' then
-    raise exception 'stint.enqueue: start_within must be positive' using errcode = '22023';
-  elsif bound not between timestamptz '1900-01-01 00:00:00+00' and timestamptz '9100-01-01 00:00:00+00' then
-    raise exception 'stint.enqueue: % is no time for a job to begin by', bound using errcode = '22023';
-  elsif bound < at then
-    raise exception 'stint.enqueue: the job is due at %, only after the time to begin by, %', at, bound using errcode = '22023';
-  elsif t <= 0 then
-    raise exception 'stint.enqueue: timeout must be positive' using errcode = '22023';
-  elsif octet_length(enqueue.args::text) > 1048576 then
-    raise exception 'stint.enqueue: args of % bytes are more than 1048576', octet_length(enqueue.args::text) using errcode = '22023';
-  elsif octet_length(enqueue.args::text) > 400 and jsonb_path_exists(enqueue.args, deep) then
-    raise exception 'stint.enqueue: args are nested more than 200 deep' using errcode = '22023';
-  elsif jsonb_typeof(enqueue.metadata) not in ('object', 'null') then
-    raise exception 'stint.enqueue: metadata must be a JSON object' using errcode = '22023';
-  elsif octet_length(enqueue.metadata::text) > 65536 then
-    raise exception 'stint.enqueue: metadata of % bytes is more than 65536', octet_length(enqueue.metadata::text) using errcode = '22023';
-  elsif octet_length(enqueue.metadata::text) > 400 and jsonb_path_exists(enqueue.metadata, deep) then
-    raise exception 'stint.enqueue: metadata is nested more than 200 deep' using errcode = '22023';
-  elsif wanted is not null and stint.policy_problem(wanted) is not null then
-    raise exception 'stint.enqueue: % is no retry policy: %', enqueue.retry, stint.policy_problem(wanted) using errcode = '22023',
-      hint = 'It is a text such as fixed:2:10s, as on the command line, or a JSON object such as {"policy": "fixed", "retries": 2, "wait": "10s"}.';
-  elsif cardinality(labels) > 50 then
-    raise exception 'stint.enqueue: % tags are more than 50', cardinality(labels) using errcode = '22023';
-  end if;
-
-  if coalesce(enqueue.limits, k.limits) is not null then
-    gates := stint.limit_keys(coalesce(enqueue.limits, k.limits), coalesce(nullif(enqueue.args, 'null'), '{}'));
-  end if;
-
-  k.retry := coalesce(wanted, k.retry);
-  select s.id into policy from stint.policies s where s.body = k.retry limit 1;
-  select * into stored from stint.store_job(stint.lane(q, p, 'normal', '', gates), q, p::smallint, enqueue.kind, coalesce(nullif(enqueue.args, 'null'), '{}'), policy, k.retry, t,
-    enqueue.urn, enqueue.source,
-    case when enqueue.description is null then nullif(enqueue.metadata, 'null')
-      else coalesce(nullif(enqueue.metadata, 'null'), '{}') || jsonb_build_object('description', enqueue.description) end,
-    k.max_losses, enqueue.correlation, gates, at, null, labels, enqueue.start_by,
-    case when enqueue.start_by is null then (extract(epoch from bound - greatest(at, clock)) * 1000000)::bigint end,
-    enqueue.idempotency_key, is_unique, false);
+  select * into j from stint.resolve_job('stint.enqueue', true, enqueue.kind, enqueue.args, enqueue.queue, enqueue.priority, enqueue.run_at, enqueue.delay, enqueue.retry, enqueue.timeout,
+    enqueue.tags, enqueue.urn, enqueue.source, enqueue.metadata, enqueue.idempotency_key, enqueue.correlation, enqueue.start_by, enqueue.start_within, enqueue.description,
+    enqueue.uniqueness, enqueue.limits, null, null);
+  select * into stored from stint.store_job(stint.lane(j.q, j.p, 'normal', '', j.gates), j.q, j.p::smallint, enqueue.kind, j.arguments, j.known, j.policy, j.t,
+    enqueue.urn, enqueue.source, j.about, j.losses, enqueue.correlation, j.gates, j.due, null, j.labels, enqueue.start_by, j.span,
+    enqueue.idempotency_key, j.is_unique, false);
   if not stored.same then
     raise exception 'stint.enqueue: job % has the idempotency key %, with another kind or other arguments', stored.job, quote_literal(enqueue.idempotency_key)
       using errcode = 'ST005';
@@ -377,7 +399,7 @@ begin
     raise notice 'stint.enqueue: job % is cancelled for this one, which has its unique key', stored.old;
   end if;
   if not enqueue.quiet then
-    perform pg_notify('stint', case when at > clock or is_unique is not null then '' else 'work ' || pg_current_xact_id() end);
+    perform pg_notify('stint', case when j.due > clock_timestamp() or j.is_unique is not null then '' else 'work ' || pg_current_xact_id() end);
   end if;
   return stored.id;
 end

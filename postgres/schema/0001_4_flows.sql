@@ -271,3 +271,164 @@ begin
 end
 $$;
 revoke execute on function stint.store_flow from public;
+
+-- Enqueue a flow from any language, in the caller's own transaction, or add jobs to one that is open:
+--
+--   select stint.enqueue_flow('{"kind": "import", "jobs": [
+--     {"name": "fetch", "kind": "fetch", "args": {"day": "2026-03-01"}, "retry": "fixed:3:10s"},
+--     {"kind": "sum", "needs": ["fetch"]}, {"kind": "alarm", "needs_failure": ["fetch"]}]}');
+--
+-- A job has the options of the HTTP API, and what it does not say is what an engine declared for its kind. It needs others
+-- that stand before it in its flow, or in one around that, by their names, and any job of a flow by its id. What has jobs is a
+-- flow. The answer has the id of the flow, and those of the jobs by name: {"id": 41, "jobs": {"fetch": 42}}. If another flow
+-- holds the key, that has its id and says duplicate, and nothing is stored. With the owner's rights, as enqueue.
+create function stint.enqueue_flow(flow jsonb, quiet boolean default false) returns jsonb language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return stint.store_said('stint.enqueue_flow', coalesce(enqueue_flow.flow, 'null'), null, enqueue_flow.flow -> 'jobs', enqueue_flow.quiet);
+end
+$$;
+revoke execute on function stint.enqueue_flow from public;
+comment on function stint.enqueue_flow is 'Enqueue a flow: a graph of jobs, as JSON; it exists if and when the transaction commits.';
+
+-- Add jobs to a flow while it is open, as enqueue_flow does: a name that it has already is left as it is. Its jobs are needed by their ids.
+create function stint.add_to_flow(flow bigint, jobs jsonb, quiet boolean default false) returns jsonb language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if add_to_flow.flow is null then
+    raise exception 'stint.add_to_flow: which flow?' using errcode = '22023';
+  end if;
+  return stint.store_said('stint.add_to_flow', null, add_to_flow.flow, add_to_flow.jobs, add_to_flow.quiet);
+end
+$$;
+revoke execute on function stint.add_to_flow from public;
+comment on function stint.add_to_flow is 'Add jobs to a flow while it is open; a name that it has already is left as it is.';
+
+-- Read a flow, or jobs for one, in the order in which they stand there. What is a flow stands before its jobs.
+create function stint.read_flow(p_caller text, p_flow jsonb, p_jobs jsonb)
+returns table (i bigint, prefix text, said jsonb, list jsonb, unknown text, within bigint, top boolean, root boolean, place text, twice boolean) language sql
+set search_path = pg_catalog, pg_temp set enable_nestloop = off set jit = off
+as $$
+  with recursive nested(path, prefix, said) as (
+    select '{}'::bigint[], '', p_flow - 'jobs' where p_flow is not null
+    union all
+    select array[e.i], '', e.said from jsonb_array_elements(p_jobs) with ordinality as e(said, i)
+    union all
+    select n.path || e.i, n.prefix || coalesce(n.said ->> 'name', '') || '/', e.said
+    from nested n cross join lateral jsonb_array_elements(case jsonb_typeof(n.said -> 'jobs') when 'array' then n.said -> 'jobs' end) with ordinality as e(said, i)
+  ), job as materialized (
+    select n.*, n.path[:cardinality(n.path) - 1] as scope, row_number() over (order by n.path) as i from nested n
+  ), named as materialized (
+    select j.scope, j.path, j.i, j.said ->> 'name' as name from job j where j.said ->> 'name' <> ''
+  ), want as (
+    select j.i as child, j.path, w.wants, x.need, x.i
+    from job j cross join (values (1, 'needs'), (2, 'needs_failure'), (3, 'needs_end')) as w(wants, field)
+    cross join lateral jsonb_array_elements(case jsonb_typeof(j.said -> w.field) when 'array' then j.said -> w.field end) with ordinality as x(need, i)
+  ), need as (
+    -- The nearest that has the name: in the same flow, or in one around that.
+    select distinct on (w.child, w.wants, w.i) w.child, w.wants, w.need, n.i as parent
+    from want w cross join lateral generate_series(0, cardinality(w.path) - 1) as d
+    left join named n on n.name = w.need #>> '{}' and jsonb_typeof(w.need) = 'string' and n.scope = w.path[:d] and n.i < w.child and n.path <> w.path[:d + 1]
+    order by w.child, w.wants, w.i, cardinality(n.scope) desc nulls last
+  ), needs as (
+    select n.child, jsonb_agg(jsonb_build_array(n.parent - 1, case when jsonb_typeof(n.need) = 'number' then n.need end, n.wants) order by n.wants, n.parent) as list,
+           min(n.need::text) filter (where n.parent is null and jsonb_typeof(n.need) <> 'number') as unknown
+    from need n group by n.child
+  )
+  select j.i, j.prefix, j.said, n.list, n.unknown, o.i - 1 as within, j.path = '{}' as top, j.path = '{}' or j.said ? 'jobs' as root,
+         array_to_string(p_caller || array(select 'jobs[' || p - 1 || ']' from unnest(j.path) as p), ': ') as place,
+         j.said ->> 'name' <> '' and lag(j.i) over (partition by j.scope, j.said ->> 'name' order by j.i) > 0 as twice
+  from job j left join needs n on n.child = j.i left join job o on o.path = j.scope and j.path <> '{}'
+  order by j.i
+$$;
+
+-- Store what is read of a flow, for enqueue_flow and add_to_flow, whose answer it is.
+create function stint.store_said(p_caller text, p_flow jsonb, p_into bigint, p_jobs jsonb, p_quiet boolean) returns jsonb language plpgsql
+set search_path = pg_catalog, pg_temp set jit = off
+as $$
+#variable_conflict use_column
+declare
+  about  constant text[] := array['kind', 'tags', 'urn', 'source', 'description', 'metadata', 'correlation']; -- what a flow says of itself, as a job does
+  r      record;
+  k      record;
+  wrong  text;
+  place  text := p_caller; -- where the job is, for errors
+  jobs   jsonb; -- as store_flow takes them
+  bodies text[] := '{}'; -- the retry policies,
+  known  bigint[] := '{}'; -- and those of them that are stored
+begin
+  if jsonb_typeof(p_jobs) is distinct from 'array' then
+    raise exception '%: the jobs are no array', p_caller using errcode = '22023';
+  end if;
+  declare
+    part  jsonb;
+    parts jsonb[] := '{}'; -- appended to like this, and of this block, or the server copies all of it each time
+  begin
+    for r in select * from stint.read_flow(p_caller, p_flow, p_jobs) loop
+      place := r.place;
+      wrong := case
+        when jsonb_typeof(r.said) <> 'object' then 'it is no JSON object'
+        when not r.top and r.root and jsonb_typeof(r.said -> 'jobs') <> 'array' then 'its jobs are no array'
+        when r.root and r.said ?| array['needs', 'needs_failure', 'needs_end'] then 'a flow needs nothing: its jobs do'
+        when exists (select from unnest(array['needs', 'needs_failure', 'needs_end']) as f where jsonb_typeof(r.said -> f) not in ('array', 'null')) then 'what it needs is no array'
+        when r.unknown is not null then 'no job before it is called ' || r.unknown
+        when r.twice then quote_literal(r.said ->> 'name') || ' is there twice' end;
+      if wrong is null then
+        select quote_literal(f) || ' is no option of a ' || case when r.root then 'flow' else 'job in a flow' end into wrong from jsonb_object_keys(r.said) as f
+        where f <> all (about || case when r.top then array['idempotency_key', 'unique'] when r.root then array['name', 'jobs']
+          else array['name', 'needs', 'needs_failure', 'needs_end', 'args', 'queue', 'priority', 'run_at', 'delay', 'retry', 'timeout', 'start_by', 'start_within',
+                     'max_losses', 'limits', 'unique'] end) limit 1;
+      end if;
+      if wrong is not null then
+        raise exception '%: %', place, wrong using errcode = '22023';
+      end if;
+      select * into k from stint.resolve_job(place, not r.root, r.said ->> 'kind', r.said -> 'args', nullif(r.said ->> 'queue', ''), (r.said ->> 'priority')::integer,
+        nullif(r.said ->> 'run_at', '')::timestamptz, nullif(r.said ->> 'delay', '')::interval, nullif(r.said ->> 'retry', ''), nullif(r.said ->> 'timeout', '')::interval,
+        array(select jsonb_array_elements_text(nullif(r.said -> 'tags', 'null'))), nullif(r.said ->> 'urn', ''), nullif(r.said ->> 'source', ''), r.said -> 'metadata',
+        nullif(r.said ->> 'idempotency_key', ''), nullif(r.said ->> 'correlation', ''), nullif(r.said ->> 'start_by', '')::timestamptz, nullif(r.said ->> 'start_within', '')::interval,
+        nullif(r.said ->> 'description', ''), nullif(r.said ->> 'unique', ''),
+        case when jsonb_typeof(r.said -> 'limits') <> 'null' then array(select jsonb_array_elements_text(r.said -> 'limits')) end, (r.said ->> 'max_losses')::integer,
+        nullif(r.said ->> 'name', ''));
+      if k.is_unique is not null and not r.top then
+        raise exception '%: only the flow as a whole is unique: jobs of the kind % need "unique": "none" here', place, r.said ->> 'kind' using errcode = '22023';
+      end if;
+      if k.policy is not null and array_position(bodies, k.policy::text) is null then
+        bodies := bodies || k.policy::text;
+        known := known || k.known;
+      end if;
+      part := jsonb_build_object('args', k.arguments, 'tags', k.labels, 'metadata', k.about, 'needs', coalesce(r.list, '[]'), 'called', r.prefix || nullif(r.said ->> 'name', '')) || jsonb_strip_nulls(jsonb_build_object(
+        'within', r.within, 'flow', p_into, 'name', nullif(r.said ->> 'name', ''), 'root', r.root, 'lane', stint.lane(k.q, k.p, 'normal', '', k.gates), 'queue', k.q, 'priority', k.p,
+        'kind', r.said ->> 'kind', 'policy', array_position(bodies, k.policy::text), 'timeout', k.t, 'urn', nullif(r.said ->> 'urn', ''), 'source', nullif(r.said ->> 'source', ''),
+        'max_losses', k.losses, 'correlation', nullif(r.said ->> 'correlation', ''), 'limits', k.gates, 'at', k.due, 'start_by', nullif(r.said ->> 'start_by', '')::timestamptz,
+        'start_within', k.span, 'key', nullif(r.said ->> 'idempotency_key', ''), 'unique', k.is_unique));
+      parts := parts || part;
+    end loop;
+    jobs := to_jsonb(parts);
+  exception when data_exception then
+    if starts_with(sqlerrm, place) then
+      raise;
+    end if;
+    raise exception '%: %', place, sqlerrm using errcode = sqlstate;
+  end;
+  if jobs = '[]' then
+    return jsonb_build_object('id', p_into, 'jobs', '{}'::jsonb);
+  end if;
+  select array_agg(s.id order by s.i) as ids, bool_or(s.duplicate) filter (where s.i = 1) as duplicate, bool_and(s.same) as same,
+         min(s.state) filter (where s.i = 1) as state, max(s.old) as old
+    into k from stint.store_flow(jobs, known, bodies, false) with ordinality as s(id, duplicate, same, fresh, state, old, i);
+  if not k.same then
+    raise exception '%: job % has the idempotency key %, with another kind or other arguments', p_caller, k.ids[1], quote_literal(p_flow ->> 'idempotency_key') using errcode = 'ST005';
+  elsif p_flow is not null and k.duplicate then
+    return jsonb_build_object('id', k.ids[1], 'duplicate', true);
+  elsif k.old > 0 then
+    raise notice '%: flow % is cancelled for this one, which has its unique key', p_caller, k.old;
+  end if;
+  if not p_quiet then
+    perform pg_notify('stint', '');
+  end if;
+  return jsonb_build_object('id', coalesce(p_into, k.ids[1]), 'jobs',
+    coalesce((select jsonb_object_agg(p.job ->> 'called', k.ids[p.i]) from jsonb_array_elements(jobs) with ordinality as p(job, i) where p.job ->> 'called' is not null), '{}'));
+end
+$$;
