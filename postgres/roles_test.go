@@ -145,7 +145,7 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		f.as(f.login("my_caller"), `select stint.enqueue('k', '{"secret": 1}', idempotency_key => 'c', tags => '{t}', retry => '"fixed:2:1s"')`)
 		f.as(f.login("my_caller"), `select stint.enqueue('k', delay => '1 hour', priority => 5)`)
 		f.as(f.login("my_caller"), `select stint.add_to_flow((stint.enqueue_flow('{"kind": "f", "jobs": [{"kind": "k", "delay": "1 hour"}]}') -> 'id')::bigint, '[{"kind": "k", "delay": "1 hour"}]')`)
-		enqueued += 2
+		enqueued += 5
 		f.as(f.login("my_caller"), `select stint.signal(stint.enqueue('k', delay => '2 hours'), 'a', '1', 'once')`)
 		later, err := stint.NewClient(producer).Enqueue(t.Context(), stint.NewJob{Kind: "k", Delay: 2 * time.Hour})
 		must(t, errors.Join(err, stint.NewClient(producer).Signal(t.Context(), later, "a", 1)))
