@@ -67,7 +67,7 @@ var BurnFigures = []Figure{{Name: EnqueueRate}, {Name: WorkRate}, {Name: ClientC
 // the workers until the last outcome is. It fails unless every job ran once; use
 // [Recorded] to have the history looked at, too.
 func Burn(ctx context.Context, q Queue, n int, bulk Bulk) (Figures, error) {
-	usedBefore, _ := processTime()
+	usedBefore, _ := ProcessTime()
 	begin := time.Now()
 	if err := bulk.Enqueue(ctx, q, n); err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)
@@ -82,7 +82,7 @@ func Burn(ctx context.Context, q Queue, n int, bulk Bulk) (Figures, error) {
 	}
 	worked := time.Since(begin)
 	f := Figures{EnqueueRate: float64(n) / enqueued.Seconds(), WorkRate: float64(n) / worked.Seconds()}
-	if used, ok := processTime(); ok {
+	if used, ok := ProcessTime(); ok {
 		f[ClientCPU] = float64((used - usedBefore).Microseconds()) / float64(n)
 	}
 	return f, nil

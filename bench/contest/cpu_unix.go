@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// processTime is the processor time that this process has used.
-func processTime() (time.Duration, bool) {
+// ProcessTime is the processor time that this process has used.
+func ProcessTime() (time.Duration, bool) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0, false

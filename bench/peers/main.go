@@ -1,4 +1,4 @@
-// Command peers has stint, River and a queue of rows do the same work on one
+// Command peers has stint, River, a queue of rows and DBOS do the same work on one
 // PostgreSQL server, in turns, and prints what each of them reached and how many
 // times that is. README.md says what is compared, and why it is fair.
 package main
@@ -22,22 +22,24 @@ func main() { contest.Main("peers", run) }
 // options are what the command line says.
 type options struct {
 	contest.Output
-	db       string
-	major    int // of the server that is started when there is no db
-	only     []string
-	against  *regexp.Regexp // who takes part beside the first of each bout
-	jobs     int
-	duration time.Duration // of a pinned turn
-	settle   time.Duration
-	rate     float64
-	span     time.Duration // of a turn of latency
-	series   string        // the path of the plot and its figures, without the ending
+	db        string
+	major     int // of the server that is started when there is no db
+	only      []string
+	against   *regexp.Regexp // who takes part beside the first of each bout
+	jobs      int
+	duration  time.Duration // of a pinned turn
+	settle    time.Duration
+	rate      float64
+	span      time.Duration // of a turn of latency or hop
+	workflows int           // that the bout of steps performs
+	children  int           // of the workflow in the bout of children
+	series    string        // the path of the plot and its figures, without the ending
 }
 
 // bouts are all that there are. Those that are not usual are held only when they are asked for.
 var (
 	usual = []string{"burn", "pinned", "single", "latency", "unique"}
-	bouts = slices.Concat(usual, []string{"limit", "keys", "rate", "tune"})
+	bouts = slices.Concat(usual, []string{"steps", "children", "hop", "limit", "keys", "rate", "tune"})
 )
 
 func parse(arguments []string, errs io.Writer) (o options, err error) {
@@ -46,14 +48,16 @@ func parse(arguments []string, errs io.Writer) (o options, err error) {
 	only, against := strings.Join(usual, ","), ""
 	f.StringVar(&o.db, "db", "", "URL of a PostgreSQL server where databases may be created (default: one is started, and removed)")
 	f.IntVar(&o.major, "major", 0, "major version of the server that is started (default: the newest that is installed)")
-	f.StringVar(&only, "only", only, "which bouts; also limit, keys and rate, which need Node.js, and tune, which looks for River's best settings")
+	f.StringVar(&only, "only", only, "which bouts; also steps, children and hop, of durable workflows; limit, keys and rate, which need Node.js; and tune, which looks for River's best settings")
 	f.StringVar(&against, "against", "", "regular expression of the names of those who take part beside stint (default: all)")
 	o.Flags(f)
 	f.IntVar(&o.jobs, "jobs", 200_000, "how many jobs burn")
 	f.DurationVar(&o.duration, "duration", 2*time.Minute, "how long each turn of pinned takes")
 	f.DurationVar(&o.settle, "settle", time.Minute, "how long single works before it is measured")
-	f.Float64Var(&o.rate, "rate", 50, "how many jobs per second the bout of latency enqueues")
-	f.DurationVar(&o.span, "span", 10*time.Second, "how long each turn of latency takes")
+	f.Float64Var(&o.rate, "rate", 50, "how many jobs per second the bouts of latency and hop enqueue")
+	f.DurationVar(&o.span, "span", 10*time.Second, "how long each turn of latency and hop takes")
+	f.IntVar(&o.workflows, "workflows", 500, "how many workflows the bout of steps performs")
+	f.IntVar(&o.children, "children", 1000, "how many children the workflow of the bout of children has")
 	f.StringVar(&o.series, "series", "", "where to write pinned's figures over time: to this path with .svg, .csv and .json")
 	if err := f.Parse(arguments); err != nil {
 		return o, err
@@ -85,7 +89,7 @@ func (o options) check(rest []string) error {
 	case o.span < time.Second:
 		return fmt.Errorf("--span: %v is less than a second", o.span)
 	}
-	return contest.AtLeastOne(map[string]int{"runs": o.Runs, "jobs": o.jobs})
+	return contest.AtLeastOne(map[string]int{"runs": o.Runs, "jobs": o.jobs, "workflows": o.workflows, "children": o.children})
 }
 
 func run(ctx context.Context, arguments []string, out, errs io.Writer) (err error) {
@@ -98,13 +102,13 @@ func run(ctx context.Context, arguments []string, out, errs io.Writer) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	r := contest.Report{Versions: contest.Versions("github.com/riverqueue/river", "github.com/jackc/pgx/v5")}
+	r := contest.Report{Versions: contest.Versions("github.com/riverqueue/river", "github.com/dbos-inc/dbos-transact-golang", "github.com/jackc/pgx/v5")}
 	if r.Server, err = s.about(ctx); err != nil {
 		return err
 	}
 	record := &recording{}
-	all := append([]contest.Bout{burn(s, o), pinned(s, o, record), single(s, o), latency(s, o), unique(s, o), tune(s, o)}, limits(s, o)...)
-	held, err := o.choose(all...)
+	all := []contest.Bout{burn(s, o), pinned(s, o, record), single(s, o), latency(s, o), unique(s, o), tune(s, o)}
+	held, err := o.choose(slices.Concat(all, durable(s, o), limits(s, o))...)
 	if err != nil {
 		return err
 	}

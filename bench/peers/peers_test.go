@@ -74,6 +74,45 @@ func TestLimitsAreKept(t *testing.T) {
 	}
 }
 
+func TestEveryoneDoesEveryPartOfAWorkflowOnceAndKeepsItsHistory(t *testing.T) {
+	o := options{workflows: 3, children: 5, rate: 20, span: 100 * time.Millisecond}
+	for _, b := range durable(testServer(t), o) {
+		for _, e := range b.Entrants {
+			t.Run(b.Name+"/"+e.Name, func(t *testing.T) {
+				f, err := e.Turn(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, figure := range b.Figures {
+					// Processor time is not known everywhere.
+					if n, there := f[figure.Name]; n < 0 || !there && !strings.Contains(figure.Name, "CPU") {
+						t.Errorf("%s: %v", figure.Name, n)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestAPartThatIsDoneTwiceOrNotAtAllIsFound(t *testing.T) {
+	p := newParts(2, 2)
+	for workflow := range 2 {
+		for part := range 2 {
+			if err := p.once(); err == nil {
+				t.Error("before all parts were done no error")
+			}
+			p.did(workflow, part)
+		}
+	}
+	<-p.done
+	if err := p.once(); err != nil {
+		t.Error(err)
+	}
+	if p.did(1, 0); p.once() == nil || !strings.Contains(p.once().Error(), "part 0 of workflow 1 was done 2 times") {
+		t.Errorf("the error is %v", p.once())
+	}
+}
+
 func TestRunsAreCounted(t *testing.T) {
 	all := []execution{{0, 0, 10}, {1, 5, 15}, {2, 10, 20}, {3, 14, 30}}
 	if most := together(all, func(execution) int64 { return 0 }); most != 3 {
