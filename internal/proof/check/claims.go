@@ -194,7 +194,7 @@ func (c *checker) origin(s *story) {
 		case len(s.jobs) == 0:
 		case s.jobs[0].Recovers != 0:
 			c.recovered(&s.jobs[0])
-		case s.jobs[0].Schedule != "":
+		case s.jobs[0].Schedule != "", s.jobs[0].IsFlow:
 		default:
 			c.stray(&s.jobs[0])
 		}

@@ -397,6 +397,12 @@ func TestEachRuleFindsWhatIsWrong(t *testing.T) {
 		tested[c.rule] = true
 		c.isFound(t, idleWorld())
 	}
+	for _, c := range wrongFlows {
+		tested[c.rule] = true
+		w := idleWorld()
+		w.anImport()
+		c.isFound(t, w)
+	}
 	for _, c := range afterFailover {
 		tested[c.rule] = true
 		c.isFound(t, failedOver())
