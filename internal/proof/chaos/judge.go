@@ -174,7 +174,7 @@ func facts(ctx context.Context, g *Ground) (*check.Facts, error) {
 		return nil, err
 	}
 	all := storetest.Facts(ledger)
-	return all, addTold(ctx, g, all)
+	return all, errors.Join(addTold(ctx, g, all), addSteps(ctx, g, all))
 }
 
 // left lists the engines that left in good order.
@@ -278,6 +278,19 @@ func addTold(ctx context.Context, g *Ground, facts *check.Facts) error {
 		case t.grant > 0:
 			j.ChargedMax = t.grant
 		}
+	}
+	return nil
+}
+
+// addSteps reads what the steps of the workload came to.
+func addSteps(ctx context.Context, g *Ground, facts *check.Facts) error {
+	var s check.Step
+	err := g.each(ctx, `select job, name, cast(result as text) from `+g.table("steps")+` where result is not null`, []any{&s.Job, &s.Name, &s.Value}, func() error {
+		facts.Steps = append(facts.Steps, s)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the steps: %w", err)
 	}
 	return nil
 }

@@ -135,6 +135,7 @@ func Compare(h *History, f *Facts, opt Options) *Report {
 	c.whole(others)
 	c.occurrences()
 	c.kept()
+	c.accepted()
 	return c.report
 }
 

@@ -11,6 +11,7 @@ type Facts struct {
 	Claims     []Claim
 	Waiting    []Waiting
 	Needs      []Need              // of the jobs of flows
+	Steps      []Step              // what steps came to, of all jobs; nil when nobody read that
 	Kept       []int64             // the jobs of which steps are kept, lines or a progress
 	Roster     []int64             // tokens of the engines that stand
 	Buried     map[int64]time.Time // and of those that do not, with the moment, by the store's clock
@@ -137,6 +138,12 @@ type Claim struct {
 	Nonce     int64
 	Engine    int64
 	Positions []int64
+}
+
+// Step is what a step of a job came to, as the workload writes it down.
+type Step struct {
+	Job         int64
+	Name, Value string
 }
 
 // Waiting is a job that waits for its time. Attempt is that of its next

@@ -56,6 +56,15 @@ func (w *world) clean(t *testing.T) {
 	}
 }
 
+// Of what a deleted job was told nothing is recorded any more.
+func TestStepsThatAreRecordedAsTheyWereToldAreClean(t *testing.T) {
+	w := idleWorld()
+	retried, deleted := w.key["retried"], w.key["deleted"]
+	w.h.Told = []Told{{retried, "charge", "17", 0}, {retried, "charge", "17", 1}, {deleted, "charge", "1", 0}, {deleted, "charge", "1", 1}}
+	w.f.Steps = []Step{{retried, "charge", "17"}, {retried, "mail", "18"}}
+	w.clean(t)
+}
+
 func TestARightFlowIsClean(t *testing.T) {
 	w := idleWorld()
 	w.anImport()
