@@ -62,8 +62,8 @@ type fate struct {
 	outcome string // that it ended with; empty while it has not
 	reason  string
 	begun   bool    // it was ready, claimed or run
-	first   Instant // when a handler began to run it; 0 when none did, or it is not known
-	over    Instant // when the run was over that ended it; 0 when none did, or that may be later than its end
+	first   *Run    // nil when no handler began to run it
+	over    *Run    // that ended it; nil when none did, or that may have gone on after its end
 }
 
 // member notes the fate of a job of a flow, or of a flow.
@@ -92,11 +92,11 @@ func (c *checker) ran(s *story) {
 			continue
 		}
 		r, x := &s.runs[i], s.done[at]
-		if f.first == 0 || r.Start < f.first {
-			f.first = r.Start
+		if f.first == nil || r.Start < f.first.Start {
+			f.first = r
 		}
 		if x != nil && x.Final && !x.Decided && byEngine(x.Outcome) && !f.job.CompletesItself && r.How != Open {
-			f.over = r.End
+			f.over = r
 		}
 	}
 }
@@ -123,8 +123,8 @@ func (c *checker) needs() {
 		d := all[n.Child]
 		d.verdicts = d.and(v)
 		d.why += fmt.Sprintf(", the %s of %s", n.Wants, parent)
-		if p := c.members[n.Parent]; p != nil && child.first != 0 && child.first < p.over && p.job.Recovers == 0 {
-			c.report.broken(RuleNeeds, n.Child, "it began %v before job %d had ended, which it needs", p.over.Sub(child.first), n.Parent)
+		if p := c.members[n.Parent]; p != nil && p.over != nil && child.first != nil && child.first.Start < p.over.End && p.job.Recovers == 0 {
+			c.report.broken(RuleNeeds, n.Child, "it began %v before job %d had ended, which it needs", p.over.End.Sub(child.first.Start), n.Parent)
 		}
 	}
 	for id, d := range all {
