@@ -26,6 +26,10 @@ type anyStore interface {
 	store.Leaser
 	store.Retainer
 	store.Limiter
+	store.FlowReader
+	store.StepKeeper
+	store.Signaler
+	store.Questioner
 }
 
 // A process is the store that its engine sees, with nearly every optional role.
@@ -42,11 +46,17 @@ func (p *process) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob)
 		p.w.note(p.name, numbers(ids(receipts)), "enqueue: %v", err)
 		return receipts, err
 	}
-	receipts, _, err := call(ctx, p, opEnqueue, store)
-	if p.w.bug == bugEnqueue && errors.Is(err, errLost) {
-		return store(ctx)
+	send := func() ([]stint.Receipt, error) {
+		receipts, _, err := call(ctx, p, opEnqueue, store)
+		if p.w.bug == bugEnqueue && errors.Is(err, errLost) {
+			return store(ctx)
+		}
+		return receipts, err
 	}
-	return receipts, err
+	if m := jobs[0].Member; m != nil && m.Into != 0 {
+		return p.into(jobs, send)
+	}
+	return send()
 }
 
 func ids(receipts []stint.Receipt) []stint.ID {
@@ -283,6 +293,10 @@ type (
 		store.Canceller
 		store.TxFinisher
 		store.OrphanRecoverer
+		store.FlowReader
+		store.StepKeeper
+		store.Signaler
+		store.Questioner
 	}
 	voice interface {
 		store.Listener
