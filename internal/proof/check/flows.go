@@ -61,9 +61,9 @@ type fate struct {
 	job     *Job
 	outcome string // that it ended with; empty while it has not
 	reason  string
-	begun   bool    // it was ready, claimed or run
-	first   *Run    // nil when no handler began to run it
-	over    *Run    // that ended it; nil when none did, or that may have gone on after its end
+	begun   bool // it was ready, claimed or run
+	first   *Run // nil when no handler began to run it
+	over    *Run // that ended it; nil when none did, or that may have gone on after its end
 }
 
 // member notes the fate of a job of a flow, or of a flow.
