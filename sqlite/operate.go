@@ -105,7 +105,7 @@ func (c *conn) recover(id stint.ID, now, due int64, all bool) (stint.RerunResult
 		return stint.RerunResult{Answer: stint.RerunRecoveredBefore, ID: before}, err
 	}
 	if !slices.Contains(r.jobs, int64(id)) { // it is not in its flow any more
-		before, err := oneRow(c, firstNumber[stint.ID], insteadSQL, int64(id))
+		before, err := c.instead(int64(id))
 		return stint.RerunResult{Answer: stint.RerunRecoveredBefore, ID: before}, err
 	}
 	r.now, r.due = now, due

@@ -33,15 +33,6 @@ const (
 	select i.pos, i.flow, %s from inside i`
 	notReplaced = `not exists (select 1 from stint_entries r indexed by stint_entries_recovered where r.recovered = m.pos and r.flow = m.flow)`
 
-	// instead is what took the place of a job, or of the innermost flow around it of which that is so.
-	insteadSQL = `
-	with recursive up(job) as (
-	  select ?1
-	  union all
-	  select e.flow from up join stint_entries e on e.pos = up.job where not exists (select 1 from stint_entries r where r.recovered = up.job)
-	)
-	select max(r.pos) from up join stint_entries r indexed by stint_entries_recovered on r.recovered = up.job`
-
 	dependOnSQL = `select child from stint_needs indexed by stint_needs_parent where parent = ?`
 
 	// What is copied of a flow. What it needs of those that are not done again, it needs still.
@@ -153,6 +144,16 @@ func (c *conn) toRedo(job int64, all bool) (*redoing, error) {
 	}
 	slices.Sort(r.jobs)
 	return r, nil
+}
+
+// instead is what took the place of a job, or of the innermost flow around it of which that is so.
+func (c *conn) instead(job int64) (before stint.ID, err error) {
+	for before == 0 && job != 0 && err == nil {
+		if before, err = oneRow(c, firstNumber[stint.ID], recoveredSQL, job); err == nil && before == 0 {
+			job, err = oneRow(c, firstNumber[int64], flowOfSQL, job)
+		}
+	}
+	return before, err
 }
 
 // member is a job in a flow that has ended.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -175,6 +176,7 @@ const (
 // RecordSteps implements [store.StepKeeper]. A step is recorded for an attempt that has not ended, and takes the first signal
 // that is there.
 func (p *process) RecordSteps(ctx context.Context, engine store.EngineID, steps []store.StepRecord) ([]stint.RecordedStep, error) {
+	steps = slices.Clone(steps)
 	return ask(ctx, p, opRecord, func(ctx context.Context) ([]stint.RecordedStep, error) {
 		before := make([]stepping, len(steps))
 		for i := range steps {

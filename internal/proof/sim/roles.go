@@ -130,6 +130,7 @@ func (p *process) Fetch(ctx context.Context, at []store.Position) ([]store.Entry
 func (p *process) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	p.mayRecord(done)
 	p.w.leaves(done)
+	claims, done = slices.Clone(claims), slices.Clone(done) // the engine goes on to use its own, and this may arrive late
 	n, _, err := call(ctx, p, opFinish, func(ctx context.Context) (int, error) {
 		n, err := p.store.Finish(ctx, engine, claims, done)
 		jobs := make([]int64, len(done))
