@@ -42,7 +42,7 @@ const (
 	RerunReady           RerunStatus = "ready"            // it waited, and is ready now
 	RerunScheduled       RerunStatus = "scheduled"        // it waits, until the time that was named
 	RerunRecovered       RerunStatus = "recovered"        // it had ended, and a new job does it again
-	RerunRecoveredBefore RerunStatus = "recovered before" // a new job did it again before this call
+	RerunRecoveredBefore RerunStatus = "recovered before" // a new job did it again before this call, or took its place in its flow
 	RerunAvailable       RerunStatus = "available"        // it was ready already
 	RerunBlocked         RerunStatus = "blocked"          // it waits for other jobs, and stays so
 	RerunRunning         RerunStatus = "running"          // it runs

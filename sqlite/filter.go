@@ -115,7 +115,7 @@ func jobsQuery(columns string, f store.Filter) (text string, args []any) {
 	if waits && shallow(f) {
 		// What waits is found without a look at the log.
 		ids := "select j.id from (select job as id, why as state, kind, queue, faulty is not null as faulty from stint_waiting" +
-			" where job not in (select job from stint_cancellations)) j where " + strings.Join(where, " and ") + " order by j.id desc limit ?"
+			" where not exists (select 1 from stint_cancellations k where k.job = stint_waiting.job and k.job not in (select flow from stint_flows))) j where " + strings.Join(where, " and ") + " order by j.id desc limit ?"
 		return "select " + columns + " from stint_jobs j where j.id in (" + ids + ") order by j.id desc", append(args, limit)
 	}
 	if f.Source != "" {

@@ -89,6 +89,7 @@ with rare (outcome, final, n) as (
     and e.pos > ifnull((select f.frontier from stint_claims f where f.lane = e.lane order by f.n desc limit 1), 0)
   union all
   select w.why from stint_cancellations m cross join stint_waiting w on w.job = m.job
+  where not exists (select 1 from stint_flows f where f.flow = m.job)
 )
 select 'completed', executions - ifnull((select sum(n) from rare), 0) from c
 union all select 'available', available from c

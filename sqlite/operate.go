@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -101,6 +102,10 @@ func (c *conn) recover(id stint.ID, now, due int64, all bool) (stint.RerunResult
 		return stint.RerunResult{}, err
 	}
 	if before, err := oneRow(c, firstNumber[stint.ID], redoneSQL, int64(id), r.target, nilInt(r.into)); err != nil || before != 0 {
+		return stint.RerunResult{Answer: stint.RerunRecoveredBefore, ID: before}, err
+	}
+	if !slices.Contains(r.jobs, int64(id)) { // it is not in its flow any more
+		before, err := c.instead(int64(id))
 		return stint.RerunResult{Answer: stint.RerunRecoveredBefore, ID: before}, err
 	}
 	r.now, r.due = now, due

@@ -146,6 +146,16 @@ func (c *conn) toRedo(job int64, all bool) (*redoing, error) {
 	return r, nil
 }
 
+// instead is what took the place of a job, or of the innermost flow around it of which that is so.
+func (c *conn) instead(job int64) (before stint.ID, err error) {
+	for before == 0 && job != 0 && err == nil {
+		if before, err = oneRow(c, firstNumber[stint.ID], recoveredSQL, job); err == nil && before == 0 {
+			job, err = oneRow(c, firstNumber[int64], flowOfSQL, job)
+		}
+	}
+	return before, err
+}
+
 // member is a job in a flow that has ended.
 type member struct {
 	flow    int64

@@ -20,6 +20,7 @@ type Ledger struct {
 	Executions []LedgerExecution
 	Waiting    []LedgerWait
 	Jobs       []LedgerJob // what the people's view says
+	Needs      []FlowNeed  // what jobs of flows need
 	Kept       []stint.ID  // the jobs of which steps are kept, lines or a progress
 	Engines    []EngineID  // the roster
 	Buried     map[EngineID]time.Time
@@ -74,4 +75,8 @@ type LedgerJob struct {
 
 	Schedule   string // that made it; empty for none
 	Occurrence time.Time
+
+	Flow      stint.ID // that it belongs to, or the job that called it; 0 for none
+	IsFlow    bool
+	Recovered stint.ID // the job that it does again; 0 for none
 }

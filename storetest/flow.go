@@ -127,6 +127,12 @@ var flowTests = []test{
 		t.states([]stint.ID{g.ids["b"], g.ids["c"], g.ids["d"]}, stint.Cancelled)
 		t.state(g.ids["a"], stint.Running)
 		expect(t, !slices.ContainsFunc(t.ledger().Executions, func(x store.LedgerExecution) bool { return x.Job == g.id }), "the flow has ended before its jobs")
+		counts := must(t.Store.Counts(t.ctx))(t)
+		expect(t, counts[stint.Blocked] == 1 && counts[stint.Cancelled] == 3, "while the flow waits for its last job there are %v", counts)
+		for _, states := range [][]stint.State{{stint.Blocked}, {stint.Blocked, stint.Cancelled}} {
+			found := must(t.Store.Jobs(t.ctx, store.Filter{States: states, Kind: t.info(g.id).Kind}))(t)
+			expect(t, len(found) == 1 && found[0].ID == g.id, "in the states %v there are %d flows", states, len(found))
+		}
 		g.w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, e)
 		g.promotes()
 		g.ended("a cancelled, b cancelled, c cancelled, d cancelled: cancelled")

@@ -263,6 +263,39 @@ var flowAgainTests = []test{
 		g.plays()
 		t.state(again, stint.Completed)
 	}},
+	{"A job of an ended flow whose place another one took is not retried, nor is one of an inner flow of which that is so", func(t *T) {
+		g := &graph{t: t, w: t.join("k"), kind: stint.NewKind[struct{}]("k"), ids: map[string]stint.ID{}, outcomes: map[string]stint.Outcome{}}
+		f := stint.NewFlow("graph")
+		in := f.Flow("in", "inner")
+		a, x, y := g.kind.Add(f, "a", struct{}{}), g.kind.Add(in, "x", struct{}{}), g.kind.Add(in, "y", struct{}{})
+		g.id = must(f.Enqueue(t.ctx, stint.NewClient(t.Store)))(t)
+		g.ids["a"], g.ids["x"], g.ids["y"] = a.ID(), x.ID(), y.ID()
+		g.w.Complete(g.claims("y"))
+		g.w.Finish(failedForGood, g.claims("x"))
+		g.promotes()
+		t.state(in.Node().ID(), stint.Failed)
+		x2 := t.recovers(x.ID(), stint.RerunOptions{})
+		in2 := t.info(x2).Flow
+		g.w.Finish(failedForGood, g.claims("a"))
+		g.promotes()
+		a2 := t.recovers(a.ID(), stint.RerunOptions{})
+		g.promotes()
+		g.ids["a"], g.ids["x"] = a2, x2
+		g.w.Complete(g.claims("x"))
+		g.w.Finish(failedForGood, g.claims("a"))
+		g.promotes()
+		t.state(g.id, stint.Failed)
+		for _, whole := range []bool{false, true} {
+			t.retries(stint.RerunOptions{Whole: whole}, map[stint.ID]stint.RerunResult{
+				a.ID():         {Answer: stint.RerunRecoveredBefore, ID: a2},
+				x.ID():         {Answer: stint.RerunRecoveredBefore, ID: x2},
+				y.ID():         {Answer: stint.RerunRecoveredBefore, ID: in2},
+				in.Node().ID(): {Answer: stint.RerunRecoveredBefore, ID: in2},
+			})
+		}
+		again := t.recovers(a2, stint.RerunOptions{})
+		expect(t, t.info(again).Origin.Recovered == a2, "what took its place is retried as %d", again)
+	}},
 	{"A flow that is being cancelled holds its unique key", func(t *T) {
 		g := t.flow("a", stint.UniqueUntilEnded())
 		e := g.w.One()

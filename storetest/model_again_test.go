@@ -64,6 +64,19 @@ func (d *database) within(flow stint.ID) (all []stint.ID) {
 	return all
 }
 
+// instead is what took the place of a job, or of the innermost flow around it of which that is so.
+func (d *database) instead(id stint.ID) (last stint.ID) {
+	for _, r := range d.rows {
+		if r.job != nil && r.from == id {
+			last = r.id
+		}
+	}
+	if last == 0 && d.isIn(d.jobs[id]) {
+		return d.instead(d.jobs[id].flow)
+	}
+	return last
+}
+
 // toRedo is what is done again of a flow that has ended.
 func (d *database) toRedo(flow, job stint.ID, all bool) []stint.ID {
 	outcomes := d.graph().outcomes

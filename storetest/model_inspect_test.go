@@ -284,7 +284,12 @@ func (m *model) Audit(context.Context) (*store.Ledger, error) {
 		l.Waiting = append(l.Waiting, *r.wait)
 	}
 	for _, j := range m.all() {
-		l.Jobs = append(l.Jobs, store.LedgerJob{ID: j.ID, State: j.State, Schedule: j.Origin.Schedule, Occurrence: j.Origin.Occurrence})
+		r := m.jobs[j.ID]
+		l.Jobs = append(l.Jobs, store.LedgerJob{ID: j.ID, State: j.State, Schedule: j.Origin.Schedule, Occurrence: j.Origin.Occurrence,
+			Flow: r.flow, IsFlow: r.isFlow, Recovered: r.from})
+		for _, n := range r.needs {
+			l.Needs = append(l.Needs, store.FlowNeed{Child: j.ID, Parent: n.job, Wants: n.wants})
+		}
 	}
 	for key := range m.steps {
 		l.Kept = append(l.Kept, key.job)

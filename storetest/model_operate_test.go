@@ -74,6 +74,9 @@ func (d *database) retry(id stint.ID, now, due time.Time, opts stint.RerunOption
 	if job.isFlow {
 		olds = d.toRedo(target, id, opts.Whole)
 	}
+	if !slices.Contains(olds, id) && !d.is("retries a job of whose place another took nothing") {
+		return stint.RerunResult{Answer: stint.RerunRecoveredBefore, ID: d.instead(id)}
+	}
 	anew := d.redo(olds, target, into, now, due)
 	if job.job.Unique != "" {
 		_, u, _ := job.job.UniqueKey()

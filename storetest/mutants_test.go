@@ -407,6 +407,7 @@ var mutants = []struct{ fault, group string }{
 	{"keeps jobs of a flow only while it is open", "Flows"},
 	{"does not keep a flow that is retried", "Flows"},
 	{"does a flow twice at once", "Flows"},
+	{"retries a job of whose place another took nothing", "Flows"},
 	{"does a job of an ended flow alone", "Flows"},
 	{"does not do all of a flow again", "Flows"},
 	{"does what was skipped again", "Flows"},

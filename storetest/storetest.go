@@ -159,6 +159,7 @@ func Facts(l *store.Ledger) *check.Facts {
 	for _, j := range l.Jobs {
 		f.Jobs = append(f.Jobs, check.Job{
 			ID: int64(j.ID), State: string(j.State), Final: j.State.Final(), Schedule: j.Schedule, Occurrence: j.Occurrence,
+			Flow: int64(j.Flow), IsFlow: j.IsFlow, Recovers: int64(j.Recovered),
 		})
 	}
 	for _, e := range l.Entries {
@@ -178,6 +179,7 @@ func Facts(l *store.Ledger) *check.Facts {
 			Charged: (x.Outcome == stint.OutcomeFailed || x.Outcome == stint.OutcomeLost) && !decided, Decided: decided,
 			Engine: int64(x.Engine), Nonce: int64(x.Nonce), Started: x.Started, Finished: x.Finished,
 			Unbegun: x.Outcome == stint.OutcomeReturned && x.Slot == 0 && x.Reason != retry.ReasonMayHaveBegun && x.Reason != retry.ReasonBystander,
+			Reason:  x.Reason,
 		})
 	}
 	for _, c := range l.Claims {
@@ -189,6 +191,10 @@ func Facts(l *store.Ledger) *check.Facts {
 	}
 	for _, w := range l.Waiting {
 		f.Waiting = append(f.Waiting, check.Waiting{Job: int64(w.Job), Attempt: w.Attempt})
+	}
+	wants := map[stint.Want]check.Want{stint.WantsSuccess: check.WantsSuccess, stint.WantsFailure: check.WantsFailure, stint.WantsEnd: check.WantsEnd}
+	for _, n := range l.Needs {
+		f.Needs = append(f.Needs, check.Need{Child: int64(n.Child), Parent: int64(n.Parent), Wants: wants[n.Wants]})
 	}
 	for _, job := range l.Kept {
 		f.Kept = append(f.Kept, int64(job))

@@ -47,6 +47,15 @@ begin
   if exists (select from stint.flows f where f.flow = target) then
     olds := stint.to_redo(target, p_job, p_all or target = p_job and stint.ended(target) = 1);
   end if;
+  before := array_position(olds, p_job) is null; -- it is not in its flow any more
+  if before then
+    parent := p_job;
+    while id is null and parent is not null loop
+      select max(e.pos) into id from stint.entries e where e.recovered = parent;
+      select e.flow into parent from stint.entries e where e.pos = parent;
+    end loop;
+    return;
+  end if;
   news := array(select nextval('stint.positions') from unnest(olds));
   id := news[array_position(olds, target)];
   select e.* into c from stint.entries e where e.pos = stint.contents(target);

@@ -109,7 +109,7 @@ func (w *Worker) handler(history *check.Writer, g *Ground, engines *sync.Map) st
 		}
 		do := w.busy
 		if args.Steps > 0 {
-			do = w.inSteps
+			do = func(ctx context.Context, args *Args) error { return w.inSteps(ctx, args, run) }
 		}
 		if args.Awaits > 0 {
 			do = w.inSignals
@@ -144,24 +144,14 @@ func (w *Worker) handler(history *check.Writer, g *Ground, engines *sync.Map) st
 	}
 }
 
-// StepsSeen is the file to which workers append what each step of a job returned: job, step and value.
-const StepsSeen = "steps-seen"
-
 // inSteps does the work in steps, each of which comes to something else each time that it is done.
-func (w *Worker) inSteps(ctx context.Context, args *Args) error {
-	seen, err := os.OpenFile(w.path(StepsSeen), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer seen.Close()
+func (w *Worker) inSteps(ctx context.Context, args *Args, run check.Running) error {
 	for i := range args.Steps {
 		value, err := stint.Step(ctx, fmt.Sprint(i), func(ctx context.Context) (int64, error) { return rand.Int64(), w.busy(ctx, args) })
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintln(seen, stint.JobFrom(ctx).ID, i, value); err != nil {
-			return err
-		}
+		run.Told(fmt.Sprint(i), fmt.Sprint(value))
 	}
 	return nil
 }

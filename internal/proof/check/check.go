@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -125,12 +126,16 @@ func Compare(h *History, f *Facts, opt Options) *Report {
 		c.drained(s)
 		c.handlers(s)
 		c.holds(s)
+		c.ran(s)
 	})
 	c.limits()
+	c.needs()
+	c.flows(len(opt.Deleted) == 0)
 	c.absent()
 	c.whole(others)
 	c.occurrences()
 	c.kept()
+	c.accepted()
 	return c.report
 }
 
@@ -141,6 +146,8 @@ func Invariants(f *Facts) []Violation {
 	c := newChecker(new(History), f, Options{})
 	c.engines()
 	tell(f, nil, nil, c.invariants)
+	c.needs()
+	c.flows(false)
 	c.occurrences()
 	c.kept()
 	return c.report.Violations
@@ -153,15 +160,16 @@ type checker struct {
 	opt     Options
 	report  *Report
 
-	taken  []taking // by position
-	roster map[int64]bool
-	clean  map[int64]bool
-	gone   map[int64]Instant   // jobs that were deleted, or may have been: when that was answered, or 0
-	others map[string]*promise // the enqueues that were not committed, by key
-	gates  map[string][]held   // the runs under each limit and its key
-	runs   []int               // what [checker.match] works on, kept for the next story
-	best   []int               // and its table
-	strays int                 // jobs that were deleted, or may have been, and that no enqueue is known of
+	taken   []taking // by position
+	roster  map[int64]bool
+	clean   map[int64]bool
+	gone    map[int64]Instant   // jobs that were deleted, or may have been: when that was answered, or 0
+	others  map[string]*promise // the enqueues that were not committed, by key
+	gates   map[string][]held   // the runs under each limit and its key
+	members map[int64]*fate     // the jobs of flows, and the flows; nil when there are none
+	runs    []int               // what [checker.match] works on, kept for the next story
+	best    []int               // and its table
+	strays  int                 // jobs that were deleted, or may have been, and that no enqueue is known of
 }
 
 func newChecker(h *History, f *Facts, opt Options) *checker {
@@ -179,6 +187,9 @@ func newChecker(h *History, f *Facts, opt Options) *checker {
 		c.gone[d.Job] = max(c.gone[d.Job], d.At)
 	}
 	c.strays = len(c.gone)
+	if slices.ContainsFunc(f.Jobs, func(j Job) bool { return j.IsFlow }) {
+		c.members = map[int64]*fate{}
+	}
 	return c
 }
 
@@ -195,4 +206,5 @@ func (c *checker) invariants(s *story) {
 	for i := range s.entries {
 		c.claim(&s.entries[i], s.done[i])
 	}
+	c.member(s)
 }

@@ -159,6 +159,35 @@ func (c *checker) kept() {
 	}
 }
 
+// accepted checks that all runs of a job were told the same of a step, and that this is what is recorded.
+func (c *checker) accepted() {
+	type step struct {
+		job  int64
+		name string
+	}
+	came := map[step]string{}
+	for _, s := range c.facts.Steps {
+		came[step{s.Job, s.Name}] = s.Value
+	}
+	jobs := map[int64]bool{}
+	if c.facts.Steps != nil && len(c.history.Told) > 0 {
+		jobs = index(c.facts.Jobs, func(j *Job) (int64, bool) { return j.ID, true })
+	}
+	for _, t := range c.history.Told {
+		s := step{t.Job, t.Step}
+		value, known := came[s]
+		switch {
+		case !known && jobs[t.Job]:
+			c.report.broken(RuleStep, t.Job, "%s was told %s by the step %q, and nothing is recorded of it", c.history.Processes[t.Process].Name, t.Value, t.Step)
+		case !known:
+			came[s] = t.Value
+		case value != t.Value:
+			c.report.Doubled++
+			c.report.broken(RuleStep, t.Job, "%s was told %s by the step %q, which came to %s", c.history.Processes[t.Process].Name, t.Value, t.Step, value)
+		}
+	}
+}
+
 // promise is what the history says of a key that was not committed for
 // certain, and how many jobs have it. A key is meant to be used once; one
 // that was tried again after a rollback is still judged rightly.
@@ -194,7 +223,7 @@ func (c *checker) origin(s *story) {
 		case len(s.jobs) == 0:
 		case s.jobs[0].Recovers != 0:
 			c.recovered(&s.jobs[0])
-		case s.jobs[0].Schedule != "":
+		case s.jobs[0].Schedule != "", s.jobs[0].IsFlow:
 		default:
 			c.stray(&s.jobs[0])
 		}

@@ -17,7 +17,7 @@
 // ([Create]). A producer writes the key of a job before it sends the commit,
 // and what became of it afterwards; a key without a second word is one whose
 // fate is unknown, which is what kill -9 leaves behind. A handler writes its
-// start before it works and its end after it. Every record is one write(2),
+// start before it works, what it was told that its steps came to, and its end after it. Every record is one write(2),
 // so whatever was written outlives its process; only the last line can be
 // torn, and then what it announced had not happened yet. [Read] merges the
 // files. Instants are read from the clock that all processes of a machine
@@ -37,7 +37,8 @@
 // every run above a limit explained in turn by a [Disturbance] that the test
 // caused. Each [Rule] says what it demands. Everything is sorted once and walked
 // job by job, and what limits are about once more limit by limit, so a million
-// jobs take seconds.
+// jobs take seconds. Then each job of a flow is held against those that it needs, and
+// each flow against its jobs.
 //
 // Take the facts and the history when nothing is going on: every process has
 // ended or idles. A history that moves on while it is read looks wrong.

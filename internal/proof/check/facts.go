@@ -10,6 +10,8 @@ type Facts struct {
 	Executions []Execution
 	Claims     []Claim
 	Waiting    []Waiting
+	Needs      []Need              // of the jobs of flows
+	Steps      []Step              // what steps came to, of all jobs; nil when nobody read that
 	Kept       []int64             // the jobs of which steps are kept, lines or a progress
 	Roster     []int64             // tokens of the engines that stand
 	Buried     map[int64]time.Time // and of those that do not, with the moment, by the store's clock
@@ -54,6 +56,11 @@ type Job struct {
 	// Recovers is the job that had ended and that this one does again: no
 	// producer enqueued it. 0 when it does none.
 	Recovers int64
+
+	// Flow is the flow that it belongs to, or the job that called it; 0 for none. No producer need
+	// have enqueued what IsFlow.
+	Flow   int64
+	IsFlow bool
 
 	// Schedule made it, of Occurrence: no producer enqueued it. Empty when a
 	// producer did; the zero time when it was run out of turn.
@@ -104,6 +111,7 @@ type Execution struct {
 	Started  time.Time
 	Finished time.Time // by the store's clock
 	Unbegun  bool      // it is recorded that it did not begin
+	Reason   string    // that is recorded with the outcome
 }
 
 // The outcomes of an attempt, named as everywhere.
@@ -130,6 +138,12 @@ type Claim struct {
 	Nonce     int64
 	Engine    int64
 	Positions []int64
+}
+
+// Step is what a step of a job came to, as the workload writes it down.
+type Step struct {
+	Job         int64
+	Name, Value string
 }
 
 // Waiting is a job that waits for its time. Attempt is that of its next

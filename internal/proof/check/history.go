@@ -18,6 +18,7 @@ type History struct {
 	Processes []Process
 	Enqueues  []Enqueue
 	Runs      []Run
+	Told      []Told
 
 	// Torn counts the processes whose last record was cut off, as a kill in
 	// the middle of a write does. What it would have said had not happened:
@@ -90,11 +91,19 @@ type Run struct {
 	Cause   string // of the cancellation, or whatever the handler had to say
 }
 
+// Told is what a run was told that a step of its job came to.
+type Told struct {
+	Job         int64
+	Step, Value string
+	Process     int32 // index in History.Processes
+}
+
 // part is the history of one process while it is read.
 type part struct {
 	process  Process
 	enqueues []Enqueue
 	runs     []Run
+	told     []Told
 	batches  int32
 	torn     bool
 }
@@ -121,6 +130,8 @@ func (p *part) add(rec *record) error {
 		return p.settle(rec, Unknown, int(rec.numbers[0]))
 	case "start":
 		return p.start(rec)
+	case "told":
+		return p.tell(rec)
 	case "end":
 		return p.end(rec)
 	case "close":
@@ -168,6 +179,14 @@ func (p *part) start(rec *record) error {
 		Job: rec.numbers[0], Pos: rec.numbers[1], Engine: rec.numbers[2],
 		Attempt: int(rec.numbers[3]), Slot: int(rec.numbers[4]), Start: rec.at,
 	})
+	return nil
+}
+
+func (p *part) tell(rec *record) error {
+	if rec.n < 0 || rec.n >= len(p.runs) {
+		return fmt.Errorf("run %d is told something, of %d", rec.n, len(p.runs))
+	}
+	p.told = append(p.told, Told{Job: p.runs[rec.n].Job, Step: strings.Clone(rec.texts[0]), Value: strings.Clone(rec.texts[1])})
 	return nil
 }
 
@@ -322,9 +341,13 @@ func merge(parts []*part) (*History, error) {
 		for i := range p.runs {
 			p.runs[i].Process = me
 		}
+		for i := range p.told {
+			p.told[i].Process = me
+		}
 		h.Enqueues = append(h.Enqueues, p.enqueues...)
 		h.Runs = append(h.Runs, p.runs...)
-		p.enqueues, p.runs = nil, nil
+		h.Told = append(h.Told, p.told...)
+		p.enqueues, p.runs, p.told = nil, nil, nil
 	}
 	return h, nil
 }

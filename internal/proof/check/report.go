@@ -36,7 +36,9 @@ const (
 	RuleClean     Rule = "clean"     // an engine that stopped cleanly left nothing behind
 
 	RuleOccurrence Rule = "occurrence" // an occurrence of a schedule has one job
-	RuleStep       Rule = "step"       // recorded steps, and what runs said, are those of a job that is there
+	RuleStep       Rule = "step"       // each step is accepted once, so that all runs are told the same of it, and goes with its job
+	RuleNeeds      Rule = "needs"      // a job runs when all that it needs have ended as it wants, and otherwise is skipped or cancelled, as they say
+	RuleFlow       Rule = "flow"       // a flow ends when all of its jobs have, and as they did
 )
 
 // The rules on runs.
@@ -56,7 +58,7 @@ const RuleKept Rule = "kept" // after a failover there is nothing that was not t
 var Rules = []Rule{
 	RuleCommitted, RuleRolledBack, RuleWhole, RuleStranger, RuleIdentity, RuleRecovered, RuleDeleted, RuleDrained,
 	RulePlace, RuleFinal, RuleState, RuleExecution, RuleAttempt, RulePolicy, RuleLosses,
-	RuleClaim, RuleRoster, RuleBuried, RuleClean, RuleOccurrence, RuleStep,
+	RuleClaim, RuleRoster, RuleBuried, RuleClean, RuleOccurrence, RuleStep, RuleNeeds, RuleFlow,
 	RuleRun, RuleOutcome, RuleRerun, RuleLoss, RuleOverlap, RuleLimit, RuleKept,
 }
 

@@ -23,6 +23,7 @@ const suffix = ".log"
 //	rolledback  n     how many keys from n on
 //	unknown     n     how many keys from n on
 //	start       n     job, pos, engine, attempt, slot
+//	told        n     step, value
 //	end         n     how, cause
 //	close       0                                 the last record, if the process ended by itself
 //
@@ -84,7 +85,7 @@ func (rec *record) parse(line string) error {
 // n; -1 for any number.
 var shapes = map[string]struct{ numbers, texts int }{
 	"process": {2, 1}, "intend": {0, -1}, "committed": {-1, 0}, "rolledback": {1, 0}, "unknown": {1, 0},
-	"start": {5, 0}, "end": {0, 2}, "close": {0, 0},
+	"start": {5, 0}, "told": {0, 2}, "end": {0, 2}, "close": {0, 0},
 }
 
 // Writer writes what one process does. It is safe for concurrent use. A
@@ -176,6 +177,9 @@ func (w *Writer) Start(r Run) Running {
 	w.runs++
 	return Running{w, w.runs - 1}
 }
+
+// Told says what the handler was told that a step of its job came to, whichever run did the step.
+func (r Running) Told(step, value string) { r.w.record("told", r.n, nil, step, value) }
 
 // End says that the handler's work is over. Call it as the last thing before
 // the handler returns, so that nothing is recorded of it before.

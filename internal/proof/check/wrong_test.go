@@ -72,6 +72,17 @@ var wrong = []fault{
 	{RuleStep, "steps of a job that is not there", func(w *world) {
 		w.f.Kept = []int64{w.key["plain"], 999, w.key["ready"]}
 	}},
+	{RuleStep, "a step of which two runs were told something else", func(w *world) {
+		w.h.Told = []Told{{w.key["retried"], "charge", "17", 0}, {w.key["retried"], "mail", "18", 0}, {w.key["retried"], "charge", "18", 1}}
+	}},
+	{RuleStep, "a step of which a run was told something else than is recorded", func(w *world) {
+		w.h.Told = []Told{{w.key["retried"], "charge", "17", 0}}
+		w.f.Steps = []Step{{w.key["retried"], "charge", "18"}}
+	}},
+	{RuleStep, "a step of which nothing is recorded", func(w *world) {
+		w.h.Told = []Told{{w.key["retried"], "charge", "17", 0}}
+		w.f.Steps = []Step{{w.key["plain"], "charge", "17"}}
+	}},
 	{RuleDeleted, "a deleted job that is there", func(w *world) {
 		w.opt.Deleted = append(w.opt.Deleted, Deletion{Job: w.key["plain"], At: w.tick()})
 	}},
@@ -396,6 +407,12 @@ func TestEachRuleFindsWhatIsWrong(t *testing.T) {
 	for _, c := range wrong {
 		tested[c.rule] = true
 		c.isFound(t, idleWorld())
+	}
+	for _, c := range wrongFlows {
+		tested[c.rule] = true
+		w := idleWorld()
+		w.anImport()
+		c.isFound(t, w)
 	}
 	for _, c := range afterFailover {
 		tested[c.rule] = true

@@ -217,6 +217,9 @@ const (
 	opRetain
 	opPermits
 	opRule
+	opSteps  // to read, of them and of flows
+	opRecord // of steps
+	opMessage
 	ops
 )
 
@@ -224,7 +227,7 @@ var opNames = [ops]string{
 	"enqueue", "look", "claim", "fetch", "finish", "join", "beat", "held", "bury", "engines", "promote", "now", "evict", "listen",
 	"cancel", "cancelling", "complete", "commit", "sweep",
 	"retry", "delete", "find", "pause", "paused", "immediate", "undecided", "decide",
-	"declare", "fire", "keep", "run", "lease", "retain", "permits", "rule",
+	"declare", "fire", "keep", "run", "lease", "retain", "permits", "rule", "steps", "record", "message",
 }
 
 func (o op) String() string { return opNames[o] }
@@ -293,7 +296,7 @@ func fateOf(d dice, o op, weather int) fate {
 	if d.chance(weather) {
 		f.fault = []fault{refused, lost, half, twice, busy}[d.IntN(5)]
 	}
-	if o == opComplete && d.chance(15) {
+	if (o == opComplete || o == opRecord) && d.chance(15) {
 		f.before = d.between(0, 8*time.Second) // nobody waits for it but its handler
 	}
 	// What cannot happen to this kind of call becomes something that can.
@@ -310,7 +313,7 @@ func fateOf(d dice, o op, weather int) fate {
 // once are the calls that nothing repeats but their callers.
 var once = [ops]bool{
 	opEnqueue: true, opClaim: true, opJoin: true, opBury: true, opComplete: true, opCommit: true,
-	opRetry: true, opDelete: true, opPause: true, opImmediate: true, opKeep: true, opRun: true,
+	opRetry: true, opDelete: true, opPause: true, opImmediate: true, opKeep: true, opRun: true, opMessage: true,
 }
 
 // What calls answer that went wrong.

@@ -163,7 +163,7 @@ func (p *process) mustHaveHeard(ctx context.Context, job *stint.Job, began time.
 	}
 	c, asked := p.w.cancels.of(job.ID)
 	if errors.Is(context.Cause(ctx), stint.ErrCancelled) {
-		if !asked {
+		if !asked && !p.w.wasAsked(job.ID) {
 			p.w.wrong("job %d: %s was told that it is cancelled, and nobody asked for that", job.ID, p.name)
 		}
 		return
@@ -221,7 +221,7 @@ func (w *world) checkAnswers(ctx context.Context, answers map[stint.ID]stint.Can
 		ended := n > 0 && job.Attempts[n-1].Final
 		switch {
 		case answer == stint.CancelledNow && job.State != stint.Cancelled && job.State != stint.Running,
-			answer == stint.CancelRequested && job.State != stint.Running && !ended,
+			answer == stint.CancelRequested && job.State != stint.Running && !ended && !job.IsFlow,
 			answer == stint.CancelTooLate && (!ended || job.State == stint.Cancelled):
 			w.wrong("job %d: somebody was told %q, and it shows as %s", id, answer, job.State)
 		}
@@ -234,7 +234,7 @@ func (w *world) checkCancelling(ctx context.Context, asked []stint.ID, r reading
 	for _, id := range asked {
 		c, tried := w.cancels.of(id)
 		switch named := slices.Contains(r.what, id); {
-		case named && !tried:
+		case named && !tried && !w.wasAsked(id):
 			w.wrong("job %d is said to be cancelled, and nobody asked for that", id)
 		case named || c.stands == 0 || c.stands > r.after:
 		default:
@@ -264,13 +264,13 @@ func (j *judging) checkCancellations(l *cancellations, people *operations, e *er
 		if x == nil {
 			continue
 		}
-		cancelled := x.Outcome == stint.OutcomeCancelled
+		cancelled := x.Outcome.State() == stint.Cancelled // skipped, too
 		switch {
 		case c.now && !cancelled:
 			j.wrong(id, "somebody was told that it is cancelled, and it was %s", x.Outcome)
 		case !c.late.IsZero() && (cancelled || x.Finished.After(c.late)):
 			j.wrong(id, "somebody was told that it had ended otherwise, and it was %s at %v", x.Outcome, x.Finished)
-		case c.stands != 0 && cancelled && t.Last != lastCancel && !slices.Contains(c.why, t.info.Reason) && !(c.gone && t.info.Reason == "cancelled"):
+		case c.stands != 0 && cancelled && t.Last != lastCancel && !slices.Contains(c.why, t.info.Reason) && !inherits(t.info.Reason) && !(c.gone && t.info.Reason == "cancelled"):
 			j.wrong(id, "it was cancelled because of %q, not of %q", t.info.Reason, c.why)
 		}
 	}

@@ -190,7 +190,7 @@ func (e *erased) note(job stint.ID, at time.Time) bool {
 
 // goneSQL says how each job ended that was deleted, if it did, and in which queue.
 const goneSQL = `
-select j.pos, ifnull(e.queue, j.queue), ifnull(x.outcome, 0), ifnull(x.finished, 0)
+select j.pos, ifnull(e.queue, j.queue), ifnull(x.outcome, 0), ifnull(x.finished, 0), j.flow in (select flow from stint_flows)
 from sim_gone_entries j
 left join sim_gone_executions x on x.job = j.pos and x.final = 1
 left join sim_gone_entries e on e.pos = x.pos
@@ -204,7 +204,8 @@ func (w *world) checkErased(ctx context.Context, began time.Time) {
 		var queue string
 		var outcome stint.Outcome
 		var finished int64
-		if err := rows.Scan(&id, &queue, &outcome, &finished); err != nil {
+		var before sql.NullBool // its flow is there
+		if err := rows.Scan(&id, &queue, &outcome, &finished, &before); err != nil {
 			return err
 		}
 		if w.operations.deleting(id) || !w.erased.note(id, began) {
@@ -213,6 +214,8 @@ func (w *world) checkErased(ctx context.Context, began time.Time) {
 		switch age := w.retention.Of(queue, outcome.State()); {
 		case finished == 0:
 			w.wrong("job %d was deleted for its age, and had not ended", id)
+		case before.Bool:
+			w.wrong("job %d was deleted for its age, and its flow is there", id)
 		case age == store.Forever || time.Since(time.UnixMicro(finished)) < age:
 			w.wrong("job %d was deleted %v after it was %s, and is kept for %v", id, time.Since(time.UnixMicro(finished)), outcome, age)
 		}
@@ -360,6 +363,7 @@ const (
 	insert into stint_entries (lane, created, job, body, attempt, priority, losses, suspect, queue, kind, limits)
 	select ?, ?, ifnull(job, pos), ifnull(body, pos), ?, ?, ?, ?, ?, ?, limits from stint_entries where pos = ?`
 	againSQL  = `insert into stint_reruns (gate, job) values (?, ?) on conflict do nothing`
+	noteSQL   = `insert into stint_notes (job, after) values (?, 0) on conflict (job) do update set after = 0`
 	whySQL    = `select why from stint_cancellations where job = ?`
 	unmarkSQL = `delete from stint_cancellations where job = ?`
 )
@@ -384,7 +388,9 @@ func conclude(ctx context.Context, tx *sql.Tx, l left, e *store.Entry, x store.C
 		return err
 	}
 	if x.Final {
-		_, err = tx.ExecContext(ctx, unmarkSQL, int64(e.ID))
+		if _, err = tx.ExecContext(ctx, unmarkSQL, int64(e.ID)); err == nil && x.Flow {
+			_, err = tx.ExecContext(ctx, noteSQL, int64(e.ID))
+		}
 		return err
 	}
 	n := x.Next

@@ -70,6 +70,20 @@
 // the attempts that engines recorded no more began than its rate has, and where an order is kept no job began
 // between the first start of another one and its end.
 //
+// # Flows and steps
+//
+// In two of five seeds a planner enqueues flows: graphs with edges on success, on failure and on any end, chains, joins,
+// flows within flows; and jobs that do several things, each as a step: they work, sleep, await signals, ask, call
+// another job, and add jobs to their flow. What they record may take its time, and arrive when its process is dead. A
+// writer sends signals before, while and after a job waits for them, some twice under one key, and answers questions; once the
+// trouble is over, all that is wanted. Clients cancel, retry and delete flows and what is in them, as other jobs.
+//
+// No attempt begins before what its job needs has ended. A step is recorded only for an attempt that has not ended, in an engine that
+// stands, and takes the first signal that is there; a wait is not over while one is. A caller goes on when what it called has ended.
+// What was accepted of messages is there in the end, each is taken by one step, and nothing was added or
+// called twice. Package check has the rest: what became of each job for what it needs, how flows ended, and that all runs
+// were told the same of a step.
+//
 // # Decisions
 //
 // Some jobs ask a retry function, and only some engines have it. Their failure

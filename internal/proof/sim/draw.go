@@ -41,6 +41,7 @@ type args struct {
 	Shrug bool          `json:"shrug,omitempty"` // should that fail, it returns no error all the same
 	Then  string        `json:"then,omitempty"`  // should it succeed, it returns this
 	Asks  bool          `json:"asks,omitempty"`  // its policy asks a retry function, and counts no losses
+	Acts  []act         `json:"acts,omitempty"`  // what it does in steps
 }
 
 // The ways in which a job can fail, but for an error, and end, but for success.
@@ -186,7 +187,8 @@ type Age int
 // The ages, the youngest first.
 const (
 	Young     Age = iota // nothing
-	Boundless            // limits
+	Unlinked             // flows, and jobs that do several things
+	Boundless            // and limits
 	Apart                // and kinds whose jobs come in batches
 	Beating              // and sessions by which the server knows who lives
 	Lasting              // and retention, and leases with it
@@ -195,7 +197,7 @@ const (
 	Plain                // and the twists of jobs
 )
 
-var ages = map[Age]string{Young: "", Boundless: "-boundless", Apart: "-apart", Beating: "-beating", Lasting: "-lasting", Single: "-single", Twisted: "-twisted", Plain: "-plain"}
+var ages = map[Age]string{Young: "", Unlinked: "-unlinked", Boundless: "-boundless", Apart: "-apart", Beating: "-beating", Lasting: "-lasting", Single: "-single", Twisted: "-twisted", Plain: "-plain"}
 
 // String is how the seed is written.
 func (s Seed) String() string { return strconv.FormatUint(s.N, 10) + ages[s.Age] }
@@ -271,6 +273,9 @@ func newWhim(d dice) *whim {
 
 // expect remembers a whim before its job is there.
 func (w *world) expect(key string, h *whim) {
+	if h == nil {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.whims[key] = h

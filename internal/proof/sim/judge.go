@@ -23,6 +23,8 @@ type judging struct {
 	executions map[store.Position]*store.LedgerExecution
 	lanes      map[store.Position]store.LaneID
 	gone       map[stint.ID]bool // deleted
+	history    *check.History
+	steps      []check.Step
 }
 
 // told is a job as people see it, and what it was told to do.
@@ -48,8 +50,8 @@ func (w *world) judge(ctx context.Context) *Verdict {
 		x := &j.ledger.Executions[i]
 		j.executions[x.Pos] = x
 	}
-	j.compare(w)
-	j.checkEnds(w.cancels)
+	j.compare(ctx, w)
+	j.checkEnds(w)
 	j.checkCancellations(w.cancels, w.operations, &w.erased)
 	j.checkOperations(w.operations, &w.erased)
 	j.checkDecisions(w)
@@ -58,6 +60,7 @@ func (w *world) judge(ctx context.Context) *Verdict {
 	j.checkSchedules(ctx, w)
 	j.checkEffects(ctx, w)
 	j.checkLimits(w)
+	j.checkFlows(w)
 	return j.Verdict
 }
 
@@ -68,8 +71,19 @@ func (j *judging) wrong(job stint.ID, format string, args ...any) {
 }
 
 // compare has package check compare the two accounts.
-func (j *judging) compare(w *world) {
+func (j *judging) compare(ctx context.Context, w *world) {
 	facts := storetest.Facts(j.ledger)
+	if w.linked {
+		must(0, w.ground.each(ctx, `select job, name, result from (select job, name, result from stint_steps union all select * from sim_gone_steps) where result is not null`, func(rows *sql.Rows) error {
+			var s check.Step
+			var result string
+			err := rows.Scan(&s.Job, &s.Name, &result)
+			s.Value = came(s.Name, []byte(result))
+			j.steps = append(j.steps, s)
+			return err
+		}))
+	}
+	facts.Steps = j.steps
 	for i := range facts.Jobs {
 		job := &facts.Jobs[i]
 		t := j.told[stint.ID(job.ID)]
@@ -86,7 +100,8 @@ func (j *judging) compare(w *world) {
 		job.AtOnce = allowed(t.info.Limits)
 		job.CompletesItself, job.Kept, job.Recovers = t.Tx, t.info.Kind == kept, int64(t.info.Origin.Recovered)
 	}
-	j.Report = check.Compare(must(check.Read(w.historyDir)), facts, check.Options{Drained: true, Clean: w.clean, Disturbances: w.disturbed})
+	j.history = must(check.Read(w.historyDir))
+	j.Report = check.Compare(j.history, facts, check.Options{Drained: true, Clean: w.clean, Disturbances: w.disturbed})
 	for _, broken := range j.Report.Violations {
 		j.Violations = append(j.Violations, broken.String())
 		if broken.Job != 0 {
@@ -101,7 +116,9 @@ func (w *world) told(ctx context.Context) map[stint.ID]told {
 	all := make(map[stint.ID]told, len(list))
 	for i := range list {
 		t := told{info: list[i]}
-		must(0, json.Unmarshal(t.info.Args, &t.args))
+		if !t.info.IsFlow {
+			must(0, json.Unmarshal(t.info.Args, &t.args))
+		}
 		all[t.info.ID] = t
 	}
 	return all
@@ -109,7 +126,7 @@ func (w *world) told(ctx context.Context) map[stint.ID]told {
 
 // checkEnds checks that a job which ended badly had to: that it was not given
 // up while its policy granted another attempt, nor cancelled unasked.
-func (j *judging) checkEnds(cancels *cancellations) {
+func (j *judging) checkEnds(w *world) {
 	for _, x := range j.executions {
 		if !x.Final {
 			continue
@@ -117,7 +134,7 @@ func (j *judging) checkEnds(cancels *cancellations) {
 		a := j.told[x.Job].args
 		switch x.Outcome {
 		case stint.OutcomeCancelled:
-			if _, asked := cancels.of(x.Job); !asked && a.Last != lastCancel {
+			if a.Last != lastCancel && !w.wasAsked(x.Job) && !inherits(x.Reason) {
 				j.wrong(x.Job, "it was cancelled, and nobody asked for that")
 			}
 		case stint.OutcomeLost:
@@ -147,16 +164,24 @@ func (j *judging) losses(job stint.ID) int {
 // others, for which it must have ended, and know what was left of it.
 var asideSQL = []string{
 	`create table sim_gone_entries (pos integer primary key, job integer, lane integer, attempt integer, losses integer,
-	   created integer, queue text, kind text, args text, recovered integer)`,
+	   created integer, queue text, kind text, args text, recovered integer, flow integer)`,
 	`create trigger sim_entry_goes before delete on stint_entries begin
 	   insert into sim_gone_entries values (old.pos, ifnull(old.job, old.pos), old.lane, old.attempt, old.losses,
-	     old.created, old.queue, old.kind, old.args, old.recovered);
+	     old.created, old.queue, old.kind, old.args, old.recovered, old.flow);
 	 end`,
 	`create table sim_gone_executions (pos integer, job integer, attempt integer, nonce integer, engine integer,
 	   outcome integer, final integer, started integer, finished integer, slot integer, reason text)`,
 	`create trigger sim_execution_goes before delete on stint_executions begin
 	   insert into sim_gone_executions values (old.pos, ifnull(old.job, old.pos), old.attempt, old.nonce, old.engine,
 	     old.outcome, old.final, old.started, old.finished, ifnull(old.slot, 0), old.reason);
+	 end`,
+	`create table sim_gone_flows (flow integer)`,
+	`create trigger sim_flow_goes before delete on stint_flows begin insert into sim_gone_flows values (old.flow); end`,
+	`create table sim_gone_steps (job integer, name text, result text)`,
+	`create trigger sim_step_goes before delete on stint_steps begin insert into sim_gone_steps values (old.job, old.name, old.result); end`,
+	`create table sim_gone_needs (child integer, parent integer, wants integer)`,
+	`create trigger sim_need_goes before delete on stint_needs begin
+	   insert into sim_gone_needs values (old.child, old.parent, old.wants);
 	 end`,
 	`create table sim_gone_claims (lane integer, n integer, nonce integer, engine integer, serial integer, start integer, frontier integer)`,
 	`create trigger sim_claim_goes before delete on stint_claims begin
@@ -187,7 +212,11 @@ const (
 
 	goneEnginesSQL = `select token, ended from sim_gone_engines where ended is not null`
 
-	goneJobsSQL = `select pos, created, kind, args, ifnull(recovered, 0) from sim_gone_entries where pos = job`
+	goneNeedsSQL = `select child, parent, wants from sim_gone_needs`
+
+	goneJobsSQL = `
+	select pos, created, kind, ifnull(args, ''), ifnull(recovered, 0), ifnull(flow, 0), pos in (select flow from sim_gone_flows)
+	from sim_gone_entries where pos = job`
 )
 
 // restore adds to the ledger what was deleted, but for what is there still,
@@ -198,7 +227,7 @@ func (j *judging) restore(ctx context.Context, g *ground) {
 		var t told
 		var created int64
 		var text string
-		if err := rows.Scan(&t.info.ID, &created, &t.info.Kind, &text, &t.info.Origin.Recovered); err != nil {
+		if err := rows.Scan(&t.info.ID, &created, &t.info.Kind, &text, &t.info.Origin.Recovered, &t.info.Flow, &t.info.IsFlow); err != nil {
 			return err
 		}
 		t.info.Created = time.UnixMicro(created)
@@ -206,7 +235,10 @@ func (j *judging) restore(ctx context.Context, g *ground) {
 		if _, there := j.told[t.info.ID]; there {
 			j.wrong(t.info.ID, "it was deleted, and people see it")
 		}
-		err := json.Unmarshal([]byte(text), &t.args)
+		var err error
+		if !t.info.IsFlow {
+			err = json.Unmarshal([]byte(text), &t.args)
+		}
 		j.told[t.info.ID] = t
 		return err
 	}))
@@ -252,6 +284,12 @@ func (j *judging) restoreRows(ctx context.Context, g *ground) {
 		l.Claims[i].Positions = append(l.Claims[i].Positions, pos)
 		return err
 	}))
+	must(0, g.each(ctx, goneNeedsSQL, func(rows *sql.Rows) error {
+		var n store.FlowNeed
+		err := rows.Scan(&n.Child, &n.Parent, &n.Wants)
+		l.Needs = append(l.Needs, n)
+		return err
+	}))
 	must(0, g.each(ctx, goneEnginesSQL, func(rows *sql.Rows) error {
 		var token store.EngineID
 		var ended int64
@@ -274,8 +312,14 @@ func (j *judging) restoreRows(ctx context.Context, g *ground) {
 		}
 		return err
 	}))
+	for i := range l.Needs {
+		if n := &l.Needs[i]; j.gone[n.Parent] {
+			n.Parent = -n.Parent // perhaps before it was decided what comes of that, so nothing is known of it
+		}
+	}
 	slices.SortFunc(l.Entries, func(a, b store.LedgerEntry) int { return cmp.Compare(a.Pos, b.Pos) })
 	for id := range j.gone {
-		l.Jobs = append(l.Jobs, store.LedgerJob{ID: id, State: ended[id]})
+		is := j.told[id].info
+		l.Jobs = append(l.Jobs, store.LedgerJob{ID: id, State: ended[id], Flow: is.Flow, IsFlow: is.IsFlow, Recovered: is.Origin.Recovered})
 	}
 }

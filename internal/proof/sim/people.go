@@ -353,19 +353,22 @@ func (w *world) checkRetried(ctx context.Context, before map[stint.ID]*stint.Job
 			if _, cancelled := w.cancels.of(id); !job.State.Final() && !cancelled {
 				w.wrong("job %d: it was %s as job %d, and has not ended: it is %s", id, r.Answer, r.ID, job.State)
 			}
-			w.checkRecovered(ctx, id, r.ID)
+			w.checkRecovered(ctx, id, r)
 		}
 	}
 }
 
 func waits(s stint.State) bool { return s == stint.Scheduled || s == stint.Retrying }
 
-// checkRecovered checks that a job names the one that it does again.
-func (w *world) checkRecovered(ctx context.Context, old, anew stint.ID) {
+// checkRecovered checks that a job names the one that it does again. Of a job of a flow that is done again, the answer
+// may be that flow.
+func (w *world) checkRecovered(ctx context.Context, old stint.ID, r stint.RerunResult) {
+	anew := r.ID
 	switch job, err := w.real.Job(context.WithoutCancel(ctx), anew); {
 	case errors.Is(err, stint.ErrNotFound) && w.mayBeGone(anew):
 	case err != nil:
 		w.wrong("job %d: job %d is to do it again, and nobody sees that: %v", old, anew, err)
+	case job.IsFlow && r.Answer == stint.RerunRecoveredBefore:
 	case job.Origin.Recovered != old:
 		w.wrong("job %d: job %d is to do it again, and says that it does job %d", old, anew, job.Origin.Recovered)
 	}
@@ -377,7 +380,7 @@ func (w *world) checkDeleted(ctx context.Context, before map[stint.ID]*stint.Job
 		_, err := w.real.Job(context.WithoutCancel(ctx), id)
 		there := err == nil
 		switch was := before[id]; {
-		case answer == store.DeleteNotFinal && was != nil && hasEnded(was):
+		case answer == store.DeleteNotFinal && was != nil && hasEnded(was) && was.Flow == 0: // its flow may be open
 			w.wrong("job %d: somebody was told that it is too early to delete it, and it had ended", id)
 		case answer != store.DeleteNotFinal && there:
 			w.wrong("job %d: somebody was told %q, and it is there", id, answer)
@@ -392,8 +395,9 @@ func hasEnded(job *stint.JobInfo) bool {
 
 // mayBeginYet checks that an attempt begins no earlier than somebody said that
 // the job is to run.
-func (w *world) mayBeginYet(p *process, job stint.ID, h holding) {
-	if o := w.operations.of(job); o.postponed != 0 && h.read > o.postponed && time.Now().Before(o.until) {
+func (w *world) mayBeginYet(p *process, a args, job stint.ID, h holding) {
+	// A signal or an answer wakes a job before that.
+	if o := w.operations.of(job); len(a.Acts) == 0 && o.postponed != 0 && h.read > o.postponed && time.Now().Before(o.until) {
 		w.wrong("job %d: %s began it %v before the time that somebody named", job, p.name, time.Until(o.until))
 	}
 }
@@ -407,7 +411,7 @@ func (j *judging) checkOperations(l *operations, e *erased) {
 		switch answered, known := l.recovered[id]; {
 		case known && answered != old:
 			j.wrong(id, "somebody was told that it does job %d again, and it does job %d", answered, old)
-		case !known && old != 0:
+		case !known && old != 0 && !t.info.IsFlow && t.info.Flow == j.told[old].info.Flow: // and not with its flow
 			doubtful[old]++
 		}
 	}

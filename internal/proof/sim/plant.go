@@ -21,7 +21,7 @@ type Bug string
 const NoBug Bug = ""
 
 // Bugs are the faults that a simulation must find.
-var Bugs = slices.Concat(jobBugs, scheduleBugs, retentionBugs)
+var Bugs = slices.Concat(jobBugs, scheduleBugs, retentionBugs, flowBugs)
 
 var jobBugs = []Bug{
 	bugFence, bugGhost, bugHeld, bugJudge, bugFlush, bugBeat, bugEnqueue, bugPromote, bugLow, bugMurder, bugForgiven,
@@ -41,6 +41,11 @@ var retentionBugs = []Bug{
 	bugHurries, bugReaps,
 }
 
+// flowBugs are those of flows and steps, which not every seed has either.
+var flowBugs = []Bug{
+	bugRushes, bugSkips, bugStalls, bugCloses, bugAdds, bugRedoes, bugUnheld, bugLoses, bugDrops, bugTakes, bugMisses, bugSleeps, bugReplies, bugForgetsAnswers,
+}
+
 // fits tells whether a seed has what the bug is in.
 func (b Bug) fits(seed Seed) bool {
 	switch {
@@ -48,6 +53,8 @@ func (b Bug) fits(seed Seed) bool {
 		return newCalendar(seed) != nil
 	case slices.Contains(retentionBugs, b):
 		return retentionOf(seed).Shortest() != store.Forever
+	case slices.Contains(flowBugs, b):
+		return linked(seed)
 	}
 	return true
 }
@@ -117,6 +124,22 @@ const (
 
 	bugHurries Bug = "deletes the young"  // retention deletes what is too young
 	bugReaps   Bug = "deletes what waits" // retention deletes what waits
+
+	bugRushes Bug = "begins what is blocked"       // a job begins before what it needs has ended
+	bugSkips  Bug = "skips what is to run"         // a job is skipped that nothing forbids
+	bugStalls Bug = "looks at nobody who waits"    // the end of a job has nobody looked at who waits for it
+	bugCloses Bug = "ends flows before their jobs" // a flow ends that has open jobs
+	bugAdds   Bug = "adds and calls twice"         // a job is added to a flow, or called, under a name that is there
+
+	bugRedoes         Bug = "records steps again"          // the last record of a step counts
+	bugUnheld         Bug = "records steps for the buried" // a step is recorded for an attempt that has ended
+	bugLoses          Bug = "keeps no signals"             // a signal is acknowledged and not kept
+	bugDrops          Bug = "drops what nobody awaits"     // a signal is lost that comes before its wait
+	bugTakes          Bug = "takes signals twice"          // a signal is taken by a second step
+	bugMisses         Bug = "finds no signal"              // a wait is over although its signal is there
+	bugSleeps         Bug = "wakes nobody"                 // a signal does not wake the job that waits for it
+	bugReplies        Bug = "answers for jobs that run"    // a caller goes on before what it called has ended
+	bugForgetsAnswers Bug = "forgets answers"              // an answer is acknowledged and not kept
 )
 
 // planted is the real store with a bug.
@@ -132,12 +155,17 @@ func plant(bug Bug, ground *ground) anyStore {
 	return &planted{ground, bug}
 }
 
-// exec changes the database. That it cannot must not be taken for the store's
+// exec changes the database, and tells whether anything changed. That it cannot must not be taken for the store's
 // answer: then the bug would not be there at all.
-func (s *planted) exec(text string, args ...any) {
-	if _, err := s.db.Exec(text, args...); err != nil && !errors.Is(err, sqlite3.BUSY) {
+func (s *planted) exec(text string, args ...any) (changed bool) {
+	r, err := s.db.Exec(text, args...)
+	if errors.Is(err, sqlite3.BUSY) {
+		return false
+	} else if err != nil {
 		panic(fmt.Sprintf("sim: the bug %q cannot be planted: %v", s.bug, err))
 	}
+	n, _ := r.RowsAffected()
+	return n > 0
 }
 
 // standSQL puts an engine into the roster.
@@ -236,6 +264,15 @@ func (s *planted) Heartbeat(ctx context.Context, engine store.EngineID, b store.
 }
 
 func (s *planted) Promote(ctx context.Context, from time.Time, limit int) (store.Promotion, error) {
+	switch s.bug {
+	case bugRushes:
+		s.exec(`update stint_waiting set why = 'scheduled', due = ?, watch = null, verdict = null, cause = null where job = (`+needingSQL+`)`, time.Now().UnixMicro())
+	case bugSkips:
+		s.exec(`update stint_waiting set verdict = 1, cause = watch where job = (` + needingSQL + `)`)
+	case bugCloses:
+		s.exec(`update stint_waiting set watch = 0 where job = (select w.job from stint_waiting w join stint_flows f on f.flow = w.job limit 1)`)
+		s.exec(`insert into stint_notes (job, after) select w.job, 0 from stint_waiting w join stint_flows f on f.flow = w.job where w.watch = 0 on conflict do nothing`)
+	}
 	p, err := s.Store.Promote(ctx, from, limit)
 	if s.bug == bugPromote && err == nil && p.Moved == 0 && p.Next > 0 && p.Next < 20*time.Millisecond {
 		s.exec(`delete from stint_waiting where job = (select job from stint_waiting order by due limit 1)`)
@@ -479,6 +516,12 @@ func (s *planted) welcome(entries []store.Entry) []store.Entry {
 }
 
 func (s *planted) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
+	if s.bug == bugStalls {
+		done = slices.Clone(done)
+		for i := range done {
+			done[i].Flow = false
+		}
+	}
 	for i := range done {
 		if s.bug == bugRetries && done[i].Next != nil {
 			s.exec(unmarkSQL, int64(done[i].Job))
@@ -595,4 +638,67 @@ func (s *planted) RemoveSchedule(ctx context.Context, name, why string) ([]stint
 		_ = s.ground.DeclareSchedules(ctx, "", []stint.Schedule{was.Schedule})
 	}
 	return ids, err
+}
+
+// needingSQL finds a job that waits for others.
+const needingSQL = `select w.job from stint_waiting w where w.verdict is not null and not exists (select 1 from stint_flows f where f.flow = w.job) limit 1`
+
+func (s *planted) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
+	if m := jobs[0].Member; s.bug == bugAdds && m != nil && m.Into != 0 {
+		jobs = slices.Clone(jobs)
+		for i := range jobs {
+			m := *jobs[i].Member
+			m.Name, jobs[i].Member = "", &m
+		}
+	}
+	return s.ground.Enqueue(ctx, tx, jobs)
+}
+
+func (s *planted) RecordSteps(ctx context.Context, engine store.EngineID, steps []store.StepRecord) ([]stint.RecordedStep, error) {
+	for _, r := range steps {
+		switch job := int64(r.Job); {
+		case s.bug == bugRedoes && r.Signal == "" && r.Question == nil:
+			s.exec(`delete from stint_steps where job = ? and name = ?`, job, r.Name)
+		case s.bug == bugMisses && r.Signal != "":
+			s.exec(`insert into stint_steps (job, name, pos, began, ended, result) values (?, ?, ?, 0, 0, '{"timeout":true}') on conflict do nothing`, job, r.Name, int64(r.Pos))
+		}
+	}
+	recorded, err := s.ground.RecordSteps(ctx, engine, steps)
+	if s.bug == bugUnheld && errors.Is(err, store.ErrBuried) {
+		recorded, err = make([]stint.RecordedStep, len(steps)), nil
+	}
+	for i := range recorded {
+		r := &steps[i]
+		switch job := int64(r.Job); {
+		case s.bug == bugUnheld && recorded[i].Name == "" && len(r.Result) > 0:
+			if s.exec(`insert into stint_steps (job, name, pos, began, ended, result) values (?, ?, ?, 0, 0, ?) on conflict do nothing`, job, r.Name, int64(r.Pos), string(r.Result)) {
+				recorded[i] = stint.RecordedStep{Name: r.Name, Result: r.Result}
+			}
+		case s.bug == bugTakes && r.Signal != "":
+			s.exec(`update stint_steps set signal = null where job = ?`, job)
+		case s.bug == bugReplies && r.Question != nil && r.Question.Job != 0:
+			s.exec(`update stint_steps set result = json_object('job', question ->> 'job', 'state', 'completed') where job = ? and name = ? and result is null`, job, r.Name)
+		}
+	}
+	return recorded, err
+}
+
+func (s *planted) Signal(ctx context.Context, tx stint.Tx, job stint.ID, signal stint.Signal) error {
+	switch s.bug {
+	case bugLoses:
+		return nil
+	case bugSleeps:
+		defer s.exec(`update stint_waiting set due = due + 3600000000 where job = ? and awaits is not null`, int64(job))
+	case bugDrops:
+		defer s.exec(`delete from stint_signals where job = ?1 and not exists (select 1 from stint_waiting where job = ?1)
+		  and not exists (select 1 from stint_steps t where t.signal = n)`, int64(job))
+	}
+	return s.ground.Signal(ctx, tx, job, signal)
+}
+
+func (s *planted) Answer(ctx context.Context, tx stint.Tx, job stint.ID, question string, a stint.Answer) error {
+	if s.bug == bugForgetsAnswers {
+		return nil
+	}
+	return s.ground.Answer(ctx, tx, job, question, a)
 }

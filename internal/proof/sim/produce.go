@@ -29,9 +29,8 @@ func (p *process) produce(d dice, db *sql.DB, n int, over time.Duration) {
 		keys, jobs, whims := make([]string, size), make([]stint.NewJob, size), make([]*whim, size)
 		for i := range jobs {
 			keys[i] = fmt.Sprintf("%s-%d", p.name, number+i)
-			if jobs[i], whims[i] = draw(p.w.seed, keys[i]); whims[i] != nil {
-				p.w.expect(keys[i], whims[i])
-			}
+			jobs[i], whims[i] = draw(p.w.seed, keys[i])
+			p.w.expect(keys[i], whims[i])
 		}
 		number += size
 		if !p.awake() {
@@ -39,25 +38,37 @@ func (p *process) produce(d dice, db *sql.DB, n int, over time.Duration) {
 		}
 		var intent check.Intent
 		p.log(func(w *check.Writer) { intent = w.Intend(keys...) })
-		ids, err := p.sendJobs(d, db, jobs)
-		p.log(func(*check.Writer) {
-			switch {
-			case errors.Is(err, errRolledBack):
-				intent.RolledBack()
-			case err != nil:
-				intent.Unknown()
-			default:
-				intent.Committed(numbers(ids)...)
-			}
-		})
-		for i, id := range ids {
-			if h := whims[i]; h != nil && err == nil {
-				second.Go(func() {
-					if h.comes(p.w, jobs[i].Delay) {
-						h.comeTrue(p, id, ids)
-					}
-				})
-			}
+		ids, err := p.sendJobs(d, db, func(ctx context.Context, c *stint.Client) ([]stint.ID, error) { return c.EnqueueMany(ctx, jobs) })
+		p.hears(intent, ids, err)
+		if err == nil {
+			p.thinkAgain(&second, whims, jobs, ids)
+		}
+	}
+}
+
+// hears notes what became of an enqueue.
+func (p *process) hears(intent check.Intent, ids []stint.ID, err error) {
+	p.log(func(*check.Writer) {
+		switch {
+		case errors.Is(err, errRolledBack):
+			intent.RolledBack()
+		case err != nil:
+			intent.Unknown()
+		default:
+			intent.Committed(numbers(ids)...)
+		}
+	})
+}
+
+// thinkAgain has a client do what it wants of some of its jobs, when the moment comes.
+func (p *process) thinkAgain(second *sync.WaitGroup, whims []*whim, jobs []stint.NewJob, ids []stint.ID) {
+	for i, id := range ids {
+		if h := whims[i]; h != nil {
+			second.Go(func() {
+				if h.comes(p.w, jobs[i].Delay) {
+					h.comeTrue(p, id, ids)
+				}
+			})
 		}
 	}
 }
@@ -66,19 +77,19 @@ var errRolledBack = errors.New("sim: rolled back on purpose")
 
 // sendJobs enqueues one batch: now and then in a transaction of the
 // producer's own, which holds up everybody who writes, or is rolled back.
-func (p *process) sendJobs(d dice, db *sql.DB, jobs []stint.NewJob) ([]stint.ID, error) {
+func (p *process) sendJobs(d dice, db *sql.DB, send func(ctx context.Context, c *stint.Client) ([]stint.ID, error)) ([]stint.ID, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), d.between(time.Second, 20*time.Second))
 	defer cancel()
 	client := stint.NewClient(p)
 	if !d.chance(20) {
-		return client.EnqueueMany(ctx, jobs)
+		return send(ctx, client)
 	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errRolledBack, err)
 	}
 	defer tx.Rollback()
-	ids, err := stint.NewClient(p.store).With(sqlite.Tx(tx)).EnqueueMany(ctx, jobs)
+	ids, err := send(ctx, stint.NewClient(p.store).With(sqlite.Tx(tx)))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errRolledBack, err)
 	}

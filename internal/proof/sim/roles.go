@@ -26,6 +26,10 @@ type anyStore interface {
 	store.Leaser
 	store.Retainer
 	store.Limiter
+	store.FlowReader
+	store.StepKeeper
+	store.Signaler
+	store.Questioner
 }
 
 // A process is the store that its engine sees, with nearly every optional role.
@@ -42,11 +46,17 @@ func (p *process) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob)
 		p.w.note(p.name, numbers(ids(receipts)), "enqueue: %v", err)
 		return receipts, err
 	}
-	receipts, _, err := call(ctx, p, opEnqueue, store)
-	if p.w.bug == bugEnqueue && errors.Is(err, errLost) {
-		return store(ctx)
+	send := func() ([]stint.Receipt, error) {
+		receipts, _, err := call(ctx, p, opEnqueue, store)
+		if p.w.bug == bugEnqueue && errors.Is(err, errLost) {
+			return store(ctx)
+		}
+		return receipts, err
 	}
-	return receipts, err
+	if m := jobs[0].Member; m != nil && m.Into != 0 {
+		return p.into(jobs, send)
+	}
+	return send()
 }
 
 func ids(receipts []stint.Receipt) []stint.ID {
@@ -120,6 +130,7 @@ func (p *process) Fetch(ctx context.Context, at []store.Position) ([]store.Entry
 func (p *process) Finish(ctx context.Context, engine store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	p.mayRecord(done)
 	p.w.leaves(done)
+	claims, done = slices.Clone(claims), slices.Clone(done) // the engine goes on to use its own, and this may arrive late
 	n, _, err := call(ctx, p, opFinish, func(ctx context.Context) (int, error) {
 		n, err := p.store.Finish(ctx, engine, claims, done)
 		jobs := make([]int64, len(done))
@@ -283,6 +294,10 @@ type (
 		store.Canceller
 		store.TxFinisher
 		store.OrphanRecoverer
+		store.FlowReader
+		store.StepKeeper
+		store.Signaler
+		store.Questioner
 	}
 	voice interface {
 		store.Listener

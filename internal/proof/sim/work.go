@@ -48,10 +48,11 @@ func (p *process) performWith(ctx context.Context, job *stint.Job, others func()
 	p.log(func(w *check.Writer) { run = w.Start(start) })
 	p.w.note(p.name, []int64{int64(job.ID)}, "attempt %d starts", job.Attempt)
 	p.w.mayBegin(p, job.ID, h)
-	p.w.mayBeginYet(p, job.ID, h)
+	p.w.mayBeginYet(p, a, job.ID, h)
 	p.w.mayBeginIn(p, job, h, reached)
 	p.w.begins(a)
-	how, err := p.try(ctx, a, job, h.pos, began)
+	p.w.mayBeginAfter(p, job)
+	how, err := p.try(ctx, a, job, h.pos, began, run)
 	if how == check.Open {
 		return nil, err
 	}
@@ -102,7 +103,7 @@ func (p *process) performMany(_ context.Context, jobs []stint.BatchJob[args]) er
 
 // try works, and says how the attempt ends: not at all if the process dies. It
 // began then, which is before it froze, if it did.
-func (p *process) try(ctx context.Context, a args, job *stint.Job, at store.Position, began check.Instant) (check.How, error) {
+func (p *process) try(ctx context.Context, a args, job *stint.Job, at store.Position, began check.Instant, run check.Running) (check.How, error) {
 	starts := time.Now()
 	e := p.newEffect(job.ID, at)
 	defer e.rollback()
@@ -110,8 +111,11 @@ func (p *process) try(ctx context.Context, a args, job *stint.Job, at store.Posi
 	if a.Early {
 		hindered = e.begin(ctx, p.w.handlers)
 	}
+	var how check.How
 	if hindered == nil {
-		p.work(ctx, a)
+		if how, hindered = p.act(ctx, a, job, run); hindered == nil {
+			p.work(ctx, a)
+		}
 	}
 	if job.Attempt <= a.Kill {
 		p.w.note(p.name, []int64{int64(job.ID)}, "attempt %d kills", job.Attempt)
@@ -123,6 +127,9 @@ func (p *process) try(ctx context.Context, a args, job *stint.Job, at store.Posi
 		return check.Open, errGone
 	}
 	p.mustHaveHeard(ctx, job, starts)
+	if how == check.Snooze {
+		return how, hindered
+	}
 	how, err := p.end(ctx, a, job)
 	switch {
 	case hindered != nil:

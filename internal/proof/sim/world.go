@@ -53,6 +53,7 @@ type world struct {
 	operations *operations
 	pauses     *pauses
 	calendar   *calendar // nil when there are no schedules
+	linked     bool      // there are flows, and jobs with acts
 	retention  store.Retention
 	erased     erased
 
@@ -70,6 +71,7 @@ type world struct {
 	answers    []answer
 	violations []string
 	presences  map[store.EngineID]*presence
+	messages   map[string]*message // by what they say
 }
 
 // Verdict is what came of a seed.
@@ -118,6 +120,7 @@ func run(ctx context.Context, seed Seed, bug Bug, dir, path string) *Verdict {
 		historyDir: dir, calm: make(chan struct{}), done: make(chan struct{}), cancels: newCancellations(), operations: newOperations(), pauses: newPauses(),
 		naps: map[string]int{}, whims: map[string]*whim{},
 		undecided: map[store.Position]bool{}, decisions: map[doubt]int{}, guests: map[store.Position]*visit{}, culprits: map[store.EngineID]bool{}, presences: map[store.EngineID]*presence{},
+		linked: linked(seed), messages: map[string]*message{},
 	}
 	w.calendar = newCalendar(seed)
 	w.retention = retentionOf(seed)
@@ -135,6 +138,12 @@ func run(ctx context.Context, seed Seed, bug Bug, dir, path string) *Verdict {
 	}
 	if m := w.newDesk(); m != nil {
 		machines.Go(m.keep)
+	}
+	if w.linked {
+		planner, writer := w.newProcess("planner", weathers[roll(seed.N, "planner", 0).IntN(len(weathers))]), w.newProcess("writer", weathers[roll(seed.N, "writer", 0).IntN(len(weathers))])
+		w.clients = append(w.clients, planner)
+		producers.Go(func() { planner.plan(roll(seed.N, "planner", 1), troubled*3/4) })
+		machines.Go(func() { writer.correspond(roll(seed.N, "writer", 1)) })
 	}
 	people := w.hire()
 	if seed.Age < Boundless {
@@ -250,7 +259,8 @@ func (w *world) drain(ctx context.Context, paused string) {
 		}
 		open := int64(0)
 		for state, n := range counts {
-			if !state.Final() {
+			// What is blocked may wait for what is in a paused queue.
+			if !state.Final() && (state != stint.Blocked || paused == "") {
 				open += n
 			}
 		}
