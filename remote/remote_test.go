@@ -752,11 +752,10 @@ func TestAFlowIsEnqueuedOverAServer(t *testing.T) {
 				if err != nil || err2 != nil {
 					t.Fatal(err, err2)
 				}
-				text := fmt.Sprint(id-r.ID, j.Kind, j.Queue, j.Tags, string(j.Args), j.State, j.IsFlow, max(0, j.Flow-r.ID), j.Correlation == r.ID.String())
+				all = append(all, fmt.Sprint(id-r.ID, j.Kind, j.Queue, j.Tags, string(j.Args), j.State, j.IsFlow, max(0, j.Flow-r.ID), j.Correlation == r.ID.String()))
 				for _, n := range needs {
-					text += fmt.Sprint(" needs ", n.ID-r.ID, n.Name, n.Wants)
+					all = append(all, fmt.Sprint("  needs ", n.ID-r.ID, n.Name, n.Wants))
 				}
-				all = append(all, text)
 			}
 			return all
 		}
