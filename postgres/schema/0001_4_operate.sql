@@ -246,10 +246,19 @@ begin
   delete from stint.executions x where x.pos = any (gone);
   delete from stint.executions x where x.job = any (gone);
   delete from stint.steps s where s.job = any (gone);
-  delete from stint.signals s where s.job = any (gone);
-  delete from stint.needs n where n.child = any (gone);
-  delete from stint.nodes n where n.job = any (gone);
-  delete from stint.flows f where f.flow = any (gone);
+  -- Before PostgreSQL 17 each of the jobs is looked for by itself: not where nobody uses a feature.
+  if exists (select from stint.signals) then
+    delete from stint.signals s where s.job = any (gone);
+  end if;
+  if exists (select from stint.needs) then
+    delete from stint.needs n where n.child = any (gone);
+  end if;
+  if exists (select from stint.nodes) then
+    delete from stint.nodes n where n.job = any (gone);
+  end if;
+  if exists (select from stint.flows) then
+    delete from stint.flows f where f.flow = any (gone);
+  end if;
   delete from stint.cancellations c where c.job = any (gone);
   delete from stint.entries e where e.job = any (gone);
   delete from stint.entries e where e.pos = any (gone);
