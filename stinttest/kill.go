@@ -121,13 +121,15 @@ func (k *kill) dies(ctx context.Context, w *Worker, p killpoint.Point) bool {
 // killed returns the runs that have ended by the death of the process, which is the error of those runs,
 // or that error.
 func (k *kill) killed(ctx context.Context, w *Worker, err error) (runs []Run, _ error) {
-	if k == nil || !k.gone || !errors.Is(err, store.ErrBuried) {
+	switch {
+	case k == nil || !k.gone:
+		return nil, err
+	case k.err != nil: // it goes on, and proves nothing
+		return nil, fmt.Errorf("bury the engine that was killed %s: %w", k.at, k.err)
+	case !errors.Is(err, store.ErrBuried):
 		return nil, err
 	}
 	k.gone = false
-	if k.err != nil {
-		return nil, fmt.Errorf("bury the engine that was killed %s: %w", k.at, k.err)
-	}
 	for _, job := range w.takeBegun() {
 		now, err := w.store.Job(ctx, job.ID)
 		if err != nil {
