@@ -415,8 +415,7 @@ begin
   if jobs = '[]' then
     return jsonb_build_object('id', p_into, 'jobs', '{}'::jsonb);
   end if;
-  select array_agg(s.id order by s.i) as ids, bool_or(s.duplicate) filter (where s.i = 1) as duplicate, bool_and(s.same) as same,
-         min(s.state) filter (where s.i = 1) as state, max(s.old) as old
+  select array_agg(s.id order by s.i) as ids, bool_or(s.duplicate) filter (where s.i = 1) as duplicate, bool_and(s.same) as same, max(s.old) as old
     into k from stint.store_flow(jobs, known, bodies, false) with ordinality as s(id, duplicate, same, fresh, state, old, i);
   if not k.same then
     raise exception '%: job % has the idempotency key %, with another kind or other arguments', p_caller, k.ids[1], quote_literal(p_flow ->> 'idempotency_key') using errcode = 'ST005';
