@@ -132,7 +132,7 @@ func TestRandomlyTerminatedSessionsCostNobodyItsPlace(t *testing.T) {
 	l.end(30 * time.Second)
 }
 
-// endSessions ends sessions of programs at random.
+// endSessions ends sessions of programs at random, the more seldom the slower the machine is.
 func (w *world) endSessions(during time.Duration) {
 	w.t.Helper()
 	dice, ended := w.dice(1000), 0
@@ -146,7 +146,7 @@ func (w *world) endSessions(during time.Duration) {
 			w.t.Fatal(err)
 		}
 		ended += n
-		time.Sleep(time.Duration(dice.IntN(60)) * time.Millisecond)
+		time.Sleep(pace.Of(time.Duration(dice.IntN(60)) * time.Millisecond))
 	}
 	w.t.Logf("%d sessions were ended", ended)
 }
