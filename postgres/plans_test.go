@@ -155,6 +155,46 @@ func TestWhatIsNotDueCostsNothingToGroup(t *testing.T) {
 	}
 }
 
+// Whom a signal or the end of a job wakes is found without reading who else waits.
+func TestWhatWakesOneJobCostsTheSameHoweverManyWait(t *testing.T) {
+	s := verified(t)
+	keepStatistics(t, s)
+	conn, err := pgx.Connect(t.Context(), s.url())
+	must(t, err)
+	defer conn.Close(t.Context())
+	look := func(before string) int {
+		return cost(t, conn, before, s.sql.in(`select * from stint.look_at_notes(0, 1000, now())`))
+	}
+	for range 7 { // plans are made while there is little
+		look(`insert into stint.notes (jobs) values ('{1}')`)
+	}
+	exec(t, s, `
+		with job as (
+		  insert into stint.entries (lane, queue, kind, args) select -1, 'default', 'k', '{}' from generate_series(1, 50000) i returning pos),
+		signals as (
+		  insert into stint.signals (job, name, value) select min(pos), 'a', '1' from job),
+		needs as (
+		  insert into stint.needs (child, parent, wants) select pos, pos - 1, 1 from job where pos % 2 = 0)
+		insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind, awaits, watch, seen, verdict)
+		select pos, now() + interval '1 hour', pos, 'blocked', 1, 0, 'default', 'k', '{"x": "a"}'::jsonb, null, null, null from job where pos % 2 = 1
+		union all
+		select pos, null, pos, 'blocked', 1, 0, 'default', 'k', null, pos - 1, 0, 0 from job where pos % 2 = 0`)
+	for what, jobs := range map[string]string{
+		"a signal": `select array[job] from stint.signals`,
+		"the end of a job": `
+			insert into stint.executions (pos, nonce, engine, started, finished, attempt, slot, outcome, final)
+			select min(watch), 1, 1, now(), now(), 1, 1, 1, true from stint.waiting returning array[pos]`,
+	} {
+		before := `with jobs as (` + jobs + `) insert into stint.notes (jobs) select * from jobs`
+		look(before) // which reads the catalogue as well
+		if got := look(before); got > 200 {
+			t.Errorf("for %s it asks for %d blocks", what, got)
+		} else {
+			t.Logf("for %s it asks for %d blocks", what, got)
+		}
+	}
+}
+
 // TestHotStatementsCostTheSameWhateverTheSize counts blocks, not time, with
 // and without statistics.
 func TestHotStatementsCostTheSameWhateverTheSize(t *testing.T) {

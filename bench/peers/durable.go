@@ -43,7 +43,12 @@ func durable(s *server, o options) []contest.Bout {
 		children.Entrants = append(children.Entrants, c.entrant(func(ctx context.Context) (contest.Figures, error) { return workTurn(ctx, s, c, 1, n) }))
 	}
 	for _, c := range []workflowContestant{stintFlows, dbosTuned(10 * time.Millisecond), dbosDefaults, dbosDirect} {
-		hop.Entrants = append(hop.Entrants, c.entrant(func(ctx context.Context) (contest.Figures, error) { return hopTurn(ctx, s, c, o) }))
+		hop.Entrants = append(hop.Entrants, c.entrant(func(ctx context.Context) (contest.Figures, error) { return hopTurn(ctx, s, c, o, 0) }))
+	}
+	if o.suspended > 0 {
+		c := stintFlows
+		c.name = fmt.Sprintf("stint, %s wait", contest.Number(float64(o.suspended)))
+		hop.Entrants = append(hop.Entrants, c.entrant(func(ctx context.Context) (contest.Figures, error) { return hopTurn(ctx, s, c, o, o.suspended) }))
 	}
 	return []contest.Bout{steps, children, hop}
 }

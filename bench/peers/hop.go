@@ -13,8 +13,8 @@ import (
 	"github.com/stint-go/stint/bench/contest"
 )
 
-// hopTurn starts single workflows, signals each after it waits, and measures both.
-func hopTurn(ctx context.Context, s *server, c workflowContestant, o options) (f contest.Figures, err error) {
+// hopTurn starts single workflows, signals each after it waits, and measures both, while suspended others wait.
+func hopTurn(ctx context.Context, s *server, c workflowContestant, o options, suspended int) (f contest.Figures, err error) {
 	n := warmWorkflows + max(1, int(o.rate*o.span.Seconds()))
 	err = c.on(ctx, s, 0, func(w workflows, url string) (err error) {
 		m, err := newMeter(ctx, url, c.history)
@@ -27,8 +27,13 @@ func hopTurn(ctx context.Context, s *server, c workflowContestant, o options) (f
 		for i := range n {
 			started[i], signaled[i] = make(chan time.Time, 1), make(chan time.Time, 1)
 		}
+		others := newParts(suspended, 1)
 		stop, err := w.Work(ctx, func(workflow, part int) {
 			now := time.Now()
+			if workflow >= n {
+				others.did(workflow-n, part)
+				return
+			}
 			if p.did(workflow, part); part == 0 {
 				started[workflow] <- now
 			} else {
@@ -39,6 +44,9 @@ func hopTurn(ctx context.Context, s *server, c workflowContestant, o options) (f
 			return err
 		}
 		defer func() { err = errors.Join(err, stop()) }()
+		if err := suspend(ctx, w, others, n, suspended); err != nil {
+			return err
+		}
 		var mu sync.Mutex
 		var starts, signals []time.Duration
 		all, each := errgroup.WithContext(ctx)
@@ -83,6 +91,25 @@ func hopTurn(ctx context.Context, s *server, c workflowContestant, o options) (f
 		return p.once()
 	})
 	return f, err
+}
+
+// suspend starts workflows that wait for a signal for good, and returns when they do.
+func suspend(ctx context.Context, w workflows, others *parts, first, n int) error {
+	for at, size := 0, 0; at < n; at += size {
+		size = min(n-at, 5000)
+		if err := w.Start(ctx, shapeHop, first+at, size); err != nil {
+			return err
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	select {
+	case <-others.done:
+		return pause(ctx, 2*time.Second) // the last attempts end
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // hopOf is how long it takes from a call until something has come.

@@ -33,6 +33,7 @@ type options struct {
 	span      time.Duration // of a turn of latency or hop
 	workflows int           // that the bout of steps performs
 	children  int           // of the workflow in the bout of children
+	suspended int           // others, in a turn of hop
 	series    string        // the path of the plot and its figures, without the ending
 }
 
@@ -57,6 +58,7 @@ func parse(arguments []string, errs io.Writer) (o options, err error) {
 	f.Float64Var(&o.rate, "rate", 50, "how many jobs per second the bouts of latency and hop enqueue")
 	f.DurationVar(&o.span, "span", 10*time.Second, "how long each turn of latency and hop takes")
 	f.IntVar(&o.workflows, "workflows", 500, "how many workflows the bout of steps performs")
+	f.IntVar(&o.suspended, "suspended", 0, "in hop, a second turn of stint with so many other workflows that wait")
 	f.IntVar(&o.children, "children", 1000, "how many children the workflow of the bout of children has")
 	f.StringVar(&o.series, "series", "", "where to write pinned's figures over time: to this path with .svg, .csv and .json")
 	if err := f.Parse(arguments); err != nil {
@@ -86,6 +88,8 @@ func (o options) check(rest []string) error {
 		return fmt.Errorf("--settle: %v is less than %v", o.settle, slice)
 	case o.rate <= 0 || o.rate > 10_000:
 		return fmt.Errorf("--rate: %v is not between 0 and 10000 jobs per second", o.rate)
+	case o.suspended < 0:
+		return fmt.Errorf("--suspended: %d is less than 0", o.suspended)
 	case o.span < time.Second:
 		return fmt.Errorf("--span: %v is less than a second", o.span)
 	}

@@ -17,13 +17,13 @@ $$;
 
 -- How a job ended: its final outcome, or null while it has not. One that was deleted counts as
 -- cancelled: it can no longer do what somebody waits for. A table of one row, without settings of its own, so that it becomes a
--- part of the statement that asks.
+-- part of the statement that asks. What it asks for is compared with null, since exists may be planned as a hash of all jobs.
 create function stint.end_of(p_job bigint) returns table (outcome smallint) language sql stable rows 1
 as $$
   select coalesce(
     (select x.outcome from stint.executions x where x.pos = p_job and x.job is null and x.final),
     (select x.outcome from stint.executions x where x.job = p_job and x.final),
-    case when not exists (select from stint.entries e where e.pos = p_job) then 6::smallint end)
+    case when (select e.pos from stint.entries e where e.pos = p_job) is null then 6::smallint end)
 $$;
 
 -- The same for those that ask about one job.
@@ -272,7 +272,7 @@ begin
     where w.job = any (array(select unnest(changed || others) except select unnest(mine))) and w.why = 'blocked'));
   insert into stint.notes (jobs, flow)
     select array[a.oldest], a.flow from unnest(flows, oldest) as a(flow, oldest)
-    where a.flow <> all (mine) and exists (select from stint.waiting w where w.job = a.flow);
+    where a.flow <> all (mine) and (select w.job from stint.waiting w where w.job = a.flow) is not null; -- a join may begin with all that waits
   if cardinality(others) = p_limit then
     -- Those behind the one with so many watchers come first then, so that they are not noted again each time.
     insert into stint.notes (jobs, after)
@@ -280,7 +280,7 @@ begin
   end if;
 
   update stint.waiting w set due = p_due
-    where w.due > p_due and w.job = any (awaiting) and exists (
+    where w.due - p_due > interval '0' and w.job = any (awaiting) and exists ( -- not by the index of due times, which has all that waits
       select from jsonb_each_text(w.awaits) as a(step, name)
       where exists (select from stint.signals s where s.job = w.job and s.name = a.name and not exists (select from stint.steps t where t.signal = s.n))
          or exists (select from stint.steps t where t.job = w.job and t.name = a.step and t.result is not null));
