@@ -252,7 +252,7 @@ create table stint.steps (
   check (result is not null or question is not null)
 );
 -- The questions that are open, and those of jobs that ended without an answer.
-create index steps_open on stint.steps (job, name) where result is null;
+create index steps_open on stint.steps (job, name) where result is null and (question ? 'job') is not true;
 -- Who called a job that has not ended.
 create index steps_called on stint.steps ((question->>'job')) where result is null and question ? 'job';
 -- The last line: no signal is taken twice.

@@ -859,7 +859,7 @@ begin
   delete from stint.cancellations c using unnest(p_jobs, answers) as a(job, answer)
     where c.job = a.job and a.answer in ('not found', 'cancelled', 'too late');
   -- A promotion cancels the jobs of a flow, and looks at who waits for one.
-  if exists (select from stint.entries e where e.pos = any (p_jobs) and (e.flow is not null or exists (select from stint.flows f where f.flow = e.pos))) then
+  if exists (select from stint.entries e where e.pos = any (p_jobs) and (e.flow is not null or (select f.flow from stint.flows f where f.flow = e.pos) is not null)) then
     perform pg_notify('stint', '');
   end if;
   return answers;
@@ -950,13 +950,13 @@ begin
     -- accepted counts, and no engine waits for a transaction of a program's.
     update stint.steps t set result = '{"timeout": true}', ended = clock
       from (select t.job, t.name from unnest(p_job, p_name, p_question) with ordinality as s(job, name, question, i)
-            join stint.steps t on t.job = s.job and t.name = s.name
+            join stint.steps t on t.job = s.job and t.name = s.name and t.job = any (p_job) -- or it begins with all that are open
             where s.question is not null and s.i = any (may) and t.result is null and t.until <= clock
             order by t.job, t.name collate "C" for no key update of t skip locked) l
       where t.job = l.job and t.name = l.name;
     select array_agg(t.question::text order by s.i), array_agg(t.until order by s.i) into questions, untils
       from unnest(p_job, p_name, p_question) with ordinality as s(job, name, question, i)
-      left join stint.steps t on s.question is not null and t.job = s.job and t.name = s.name and t.result is null;
+      left join stint.steps t on s.question is not null and t.job = s.job and t.name = s.name and t.job = any (p_job) and t.result is null;
   end if;
   if p_question is not null then
     -- What was called may have ended meanwhile.
@@ -1496,20 +1496,18 @@ begin
     perform stint.cancel_flows(p_limit);
     perform stint.cancel_calls(array(select c.job from stint.cancellations c where c.down_to is null));
     perform stint.cancel_waiting(array(
-      select w.job from stint.waiting w join stint.cancellations c using (job)
-      where not exists (select from stint.flows f where f.flow = w.job) order by w.job limit p_limit for update of w skip locked));
-    delete from stint.cancellations c
-      where exists (select from stint.executions x where x.pos = c.job and x.job is null and x.final)
-         or exists (select from stint.executions x where x.job = c.job and x.final)
-         or not exists (select from stint.entries e where e.pos = c.job);
+      select w.job from stint.cancellations c
+      cross join lateral (
+        select v.job from stint.waiting v where v.job = c.job and (select f.flow from stint.flows f where f.flow = v.job) is null for update skip locked) w limit p_limit));
+    delete from stint.cancellations c where (select o.outcome from stint.end_of(c.job) as o) is not null;
   end if;
   with due as materialized (
-    select w.job from stint.waiting w
+    select w.ctid as place from stint.waiting w
     where w.due >= p_from and w.due <= clock
     order by w.due, w.job limit p_limit
     for update skip locked
   ), gone as (
-    delete from stint.waiting w using due where w.job = due.job returning w.*
+    delete from stint.waiting w where w.ctid = any (array(select d.place from due d)) returning w.* -- a join may begin with all that waits
   ), added as (
     insert into stint.entries (lane, job, body, due, attempt, priority, losses, suspect, queue, kind, faulty, limits)
     select stint.lane(g.queue, g.priority, case when g.limits is null then 'normal' else stint.part_of(g.job) end, '', g.limits), g.job, g.body, g.due, g.attempt, g.priority, g.losses, g.suspect, g.queue, g.kind, g.faulty, g.limits

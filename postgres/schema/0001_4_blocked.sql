@@ -212,11 +212,13 @@ declare
 begin
   with called as (
     select s.job, s.name, u.job as child, o.outcome
-    from unnest(p_jobs) as u(job) join stint.steps s on s.question->>'job' = u.job::text and s.result is null and s.question ? 'job'
-    cross join lateral stint.end_of(u.job) as o
-    where o.outcome is not null order by s.job, s.name for no key update of s skip locked
+    from unnest(p_jobs) as u(job) cross join lateral stint.end_of(u.job) as o
+    cross join lateral (
+      select t.job, t.name from stint.steps t
+      where t.question->>'job' = u.job::text and t.result is null and t.question ? 'job' and o.outcome is not null for no key update skip locked) s
   ), told as (
-    update stint.steps s set ended = p_clock, result = stint.how_ended(c.child, c.outcome) from called c where s.job = c.job and s.name = c.name
+    update stint.steps s set ended = p_clock, result = stint.how_ended(c.child, c.outcome) from called c
+      where s.job = c.job and s.name = c.name and s.job = any (array(select c.job from called c)) -- or it may begin with all steps
       returning s.job
   )
   select array_agg(distinct t.job) into callers from told t;

@@ -9,9 +9,11 @@ declare
   f    record;
   jobs bigint[];
 begin
-  for f in select w.job, w.seen, c.why, c.down_to from stint.cancellations c join stint.waiting w on w.job = c.job
-           where c.down_to is distinct from 0 and exists (select from stint.flows g where g.flow = w.job)
-           order by w.job for no key update of w skip locked loop
+  for f in select w.job, w.seen, c.why, c.down_to from stint.cancellations c
+           cross join lateral (
+             select v.job, v.seen from stint.waiting v
+             where v.job = c.job and (select g.flow from stint.flows g where g.flow = v.job) is not null for no key update skip locked) w
+           where c.down_to is distinct from 0 order by w.job loop
     jobs := array(select e.pos from stint.entries e where e.flow = f.job and e.pos >= f.seen and e.pos < coalesce(f.down_to, 9223372036854775807)
                   order by e.flow desc, e.pos desc limit p_limit);
     insert into stint.cancellations (job, why)
@@ -251,8 +253,8 @@ begin
          array(select t.job from noted t order by t.job) as jobs,
          array(select j.id from job j where into_flow is not null and j.member_of = into_flow order by j.id) as added
     into k;
-  select p into u from unnest(k.others) as p where not exists (
-    select from stint.entries e where e.pos = p and e.job is null and (e.flow is not null or exists (select from stint.flows f where f.flow = p))) limit 1;
+  select p into u from unnest(k.others) as p where (
+    select e.pos from stint.entries e where e.pos = p and e.job is null and (e.flow is not null or (select f.flow from stint.flows f where f.flow = p) is not null)) is null limit 1;
   if found then
     raise exception 'stint: no job of a flow has the id %, which is needed', u.p using errcode = 'ST009';
   end if;
