@@ -146,6 +146,43 @@ func TestAnEngineThatOthersMayNotKnowYetLooksAtEveryEnqueue(t *testing.T) {
 	})
 }
 
+// Of a change of what waits two engines of a fleet look at what is due, and nobody looks for work.
+func TestOfAChangeOfWhatWaitsTwoOfAFleetLookAtIt(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		var fleet []*counted
+		for range 20 {
+			c := &counted{drowsy: newDrowsy(s)}
+			mux := stint.NewMux()
+			handle(mux, "k", func(context.Context, *stint.Job) error { return nil })
+			start(t, c, mux, engine.Config{Poll: 10 * time.Minute})
+			fleet = append(fleet, c)
+		}
+		time.Sleep(20 * time.Second) // they know each other, and sleep
+		did := func(n int, news func(lot uint64) *store.News) (promotions, looks int32) {
+			for _, c := range fleet {
+				promotions, looks = promotions-c.promotions.Load(), looks-c.looks.Load()-c.claims.Load()
+			}
+			for lot := range uint64(n) {
+				for _, c := range fleet {
+					if say := news(lot + 1); say != nil {
+						c.draws <- *say
+					}
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			for _, c := range fleet {
+				promotions, looks = promotions+c.promotions.Load(), looks+c.looks.Load()+c.claims.Load()
+			}
+			return promotions, looks
+		}
+		usual, _ := did(100, func(uint64) *store.News { return nil })
+		promotions, looks := did(100, func(lot uint64) *store.News { return &store.News{Due: true, Lot: lot} })
+		if more := promotions - usual; more < 100 || more > 300 || looks > 10 {
+			t.Errorf("of 100 changes the fleet looked %d times more at what is due, and %d times for work", more, looks)
+		}
+	})
+}
+
 // Which of a fleet an enqueue wakes is drawn by a number, which all engines hear. Those that are woken
 // in vain, or have their hands full, wake the others.
 func TestAnEnqueueWakesTwoOfAnIdleFleet(t *testing.T) {

@@ -157,6 +157,10 @@ func (s *session) hear(news store.News) {
 			s.wakeups[work].notify()
 		}
 		s.permits.hear(news)
+	case news.Due:
+		if news.Lot == 0 || s.draws(news.Lot) {
+			s.wakeups[dueTimes].notify()
+		}
 	case !news.Ready:
 		s.lookAgain.Store(true) // perhaps
 		s.permits.mayHaveChanged()

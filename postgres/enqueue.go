@@ -145,10 +145,12 @@ const storeSQL = `body as (
 var storeUniqueSQL = strings.NewReplacer("limits, start_by)", "limits, start_by, uniqueness)",
 	"interval '1 microsecond' end\n", "interval '1 microsecond' end, uniqueness\n").Replace(storeSQL)
 
-// notifySQL wakes all loops of all engines, notifyWorkSQL the claim stages of a few (see newsOf).
+// notifySQL wakes all loops of all engines, notifyWorkSQL the claim stages of a few, and notifyDueSQL those that look for what is
+// due (see newsOf).
 const (
 	notifySQL     = `select pg_notify('stint', '')`
 	notifyWorkSQL = `select pg_notify('stint', 'work ' || pg_current_xact_id())`
+	notifyDueSQL  = `select pg_notify('stint', 'due ' || pg_current_xact_id())`
 )
 
 // Enqueue implements [stint.Enqueuer].
@@ -287,7 +289,7 @@ func (s *Store) enqueueStatements(jobs []stint.NewJob, limits []string, known di
 	if jobs[0].Member != nil {
 		stmts = []statement{{}} // see Enqueue
 		if ring {
-			stmts = append(stmts, statement{s.sql.notify, nil})
+			stmts = append(stmts, statement{s.sql.notifyWork, nil}, statement{s.sql.notifyDue, nil})
 		}
 		return stmts, uniqueColumns
 	}
@@ -297,10 +299,15 @@ func (s *Store) enqueueStatements(jobs []stint.NewJob, limits []string, known di
 	}
 	stmts = []statement{{text, args}}
 	switch {
-	case ring && (slices.ContainsFunc(jobs, scheduled) || slices.ContainsFunc(jobs, cancelsOld)):
+	case ring && slices.ContainsFunc(jobs, cancelsOld):
 		stmts = append(stmts, statement{s.sql.notify, nil})
 	case ring:
-		stmts = append(stmts, statement{s.sql.notifyWork, nil})
+		if slices.ContainsFunc(jobs, scheduled) {
+			stmts = append(stmts, statement{s.sql.notifyDue, nil})
+		}
+		if slices.ContainsFunc(jobs, func(j stint.NewJob) bool { return !scheduled(j) }) {
+			stmts = append(stmts, statement{s.sql.notifyWork, nil})
+		}
 	}
 	switch text {
 	case s.sql.keyed:

@@ -22,6 +22,8 @@ func TestNewsOfPermitsIsAboutThoseOnly(t *testing.T) {
 		"permits 9223372036854775807 x=ä": {Permits: "x=ä", Engine: 1<<63 - 1},
 		"permits":                         {},
 		"work 7":                          {Ready: true, Lot: 7},
+		"work":                            {Ready: true},
+		"due 7":                           {Due: true, Lot: 7},
 		"":                                {},
 	} {
 		if got := newsOf(payload); got != want {

@@ -105,11 +105,12 @@ func (n *notifier) wait() { n.idle.Wait() }
 // ringSQL notifies of what was committed before, if asked to or if an engine is
 // asleep, and reports whether one is.
 const ringSQL = `
-select b.asleep, case when $1::boolean then pg_notify('stint', '') is null when b.asleep then pg_notify('stint', 'work ' || pg_current_xact_id()) is null end
+select b.asleep, case when $1::boolean then pg_notify('stint', 'due ' || pg_current_xact_id()) is null end,
+       case when b.asleep then pg_notify('stint', 'work ' || pg_current_xact_id()) is null end
 from (select exists (select from stint.beats where asleep)) as b(asleep)`
 
 func (s *Store) ring(ctx context.Context, everybody bool) (asleep bool, err error) {
-	err = s.pool.QueryRow(ctx, s.sql.ring, everybody).Scan(&asleep, nil)
+	err = s.pool.QueryRow(ctx, s.sql.ring, everybody).Scan(&asleep, nil, nil)
 	return asleep, translate(err)
 }
 
@@ -117,7 +118,7 @@ func (s *Store) ring(ctx context.Context, everybody bool) (asleep bool, err erro
 const passOnSQL = `select pg_notify('stint', 'work') where exists (select from stint.beats where asleep)`
 
 // newsOf reads what a notification says. An enqueue of jobs that are ready sends the number of its
-// transaction: so many enqueues in one transaction are one notification.
+// transaction: so many enqueues in one transaction are one notification. So does what jobs wait for.
 //
 // One that is about permits says of which engine, 0 for all, and of which gate.
 func newsOf(payload string) store.News {
@@ -126,9 +127,9 @@ func newsOf(payload string) store.News {
 		n, _ := strconv.ParseInt(engine, 10, 64)
 		return store.News{Permits: gate, Engine: store.EngineID(n)}
 	}
-	lot, ready := strings.CutPrefix(payload, "work")
-	n, _ := strconv.ParseUint(strings.TrimSpace(lot), 10, 64)
-	return store.News{Ready: ready, Lot: n}
+	about, lot, _ := strings.Cut(payload, " ")
+	n, _ := strconv.ParseUint(lot, 10, 64)
+	return store.News{Ready: about == "work", Due: about == "due", Lot: n}
 }
 
 var _ store.IdleNotifier = (*Store)(nil)

@@ -18,6 +18,7 @@ type Listener interface {
 // News is what a signal is about. The zero value is about anything.
 type News struct {
 	Ready bool   // only about jobs that are ready to be claimed
+	Due   bool   // only about jobs that wait: one is due earlier than was known, or what it waits for has happened
 	Lot   uint64 // not zero: enough for a few engines, who are drawn by this number
 
 	// Permits is about permits of one gate, or of all gates of the limit that it names. With an Engine,

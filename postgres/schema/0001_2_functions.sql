@@ -693,8 +693,15 @@ begin
   if waits + anew <> want then
     raise exception '% successors cannot be written: their entries are gone', want - waits - anew using errcode = 'ST003';
   end if;
-  -- What waits may be due before anything that engines know of.
-  perform pg_notify('stint', '');
+  -- What waits may be due before anything that engines know of, and what is undecided concerns engines with its retry function.
+  if exists (select from unnest(s_undecided) as u where u is not null) then
+    perform pg_notify('stint', '');
+  elsif waits > 0 then
+    perform pg_notify('stint', 'due ' || pg_current_xact_id());
+  end if;
+  if anew > 0 then
+    perform pg_notify('stint', 'work ' || pg_current_xact_id());
+  end if;
   return written;
 end
 $$;

@@ -399,7 +399,7 @@ begin
     raise notice 'stint.enqueue: job % is cancelled for this one, which has its unique key', stored.old;
   end if;
   if not enqueue.quiet then
-    perform pg_notify('stint', case when j.due > clock_timestamp() or j.is_unique is not null then '' else 'work ' || pg_current_xact_id() end);
+    perform pg_notify('stint', case when j.is_unique is not null then '' when j.due > clock_timestamp() then 'due ' || pg_current_xact_id() else 'work ' || pg_current_xact_id() end);
   end if;
   return stored.id;
 end

@@ -427,7 +427,8 @@ begin
     raise notice '%: flow % is cancelled for this one, which has its unique key', p_caller, k.old;
   end if;
   if not p_quiet then
-    perform pg_notify('stint', '');
+    perform pg_notify('stint', 'work ' || pg_current_xact_id());
+    perform pg_notify('stint', 'due ' || pg_current_xact_id());
   end if;
   return jsonb_build_object('id', coalesce(p_into, k.ids[1]), 'jobs',
     coalesce((select jsonb_object_agg(p.job ->> 'called', k.ids[p.i]) from jsonb_array_elements(jobs) with ordinality as p(job, i) where p.job ->> 'called' is not null), '{}'));

@@ -45,7 +45,7 @@ begin
     where s.job = answer.job and s.name = answer.question;
   insert into stint.notes (jobs) values (array[answer.job]);
   if answer.notify then
-    perform pg_notify('stint', '');
+    perform pg_notify('stint', 'due ' || pg_current_xact_id());
   end if;
   return clock;
 end

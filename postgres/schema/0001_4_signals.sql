@@ -48,7 +48,7 @@ begin
   end if;
   insert into stint.notes (jobs) values (array[signal.job]);
   if signal.notify then
-    perform pg_notify('stint', '');
+    perform pg_notify('stint', 'due ' || pg_current_xact_id());
   end if;
   return sent;
 end

@@ -384,7 +384,8 @@ func (p *process) hear(ctx context.Context, d dice, news store.News, ring func(s
 	how, _ := p.line()
 	quiet := p.w.over.Load()
 	if !quiet && d.chance(30) {
-		news = store.News{Ready: true, Lot: d.Uint64()} // though it was about something else as well
+		ready := d.chance(50)
+		news = store.News{Ready: ready, Due: !ready, Lot: d.Uint64()} // though it was about something else as well
 	}
 	switch {
 	case how == refusing:
