@@ -88,7 +88,7 @@ func (b *wakeup) waitEither(ctx context.Context, d time.Duration, other *wakeup)
 // pause is what a loop does until its next round.
 type pause struct {
 	next    time.Duration // how long it waits for a notification; 0 for not at all
-	spacing time.Duration // how long after this one, at least, if there is a notification: every enqueue sends one
+	spacing time.Duration // how long after this one, at least, if there is a notification: many may come
 }
 
 // repeat calls round until ctx ends, each time with the limit of a call to the store. It reports

@@ -16,18 +16,18 @@ type statements struct {
 	schema  string // quoted
 	channel string
 
-	one, oneOfPolicy, oneOfMore      string
-	enqueue, schedule, keyed, unique string
-	reserve                          string
+	one, oneOfPolicy, oneOfMore                 string
+	enqueue, schedule, keyed, unique            string
+	reserve                                     string
 	notify, notifyWork, notifyDue, passOn, ring string
-	look, claim, taken, fetch        string
-	claimLanes, takenOfLanes         string
-	lookSince                        string
-	finish, finishLogs, record       string
-	promote                          string
-	due, fire                        string
-	nowFence, nowLock, nowKey, now   string
-	gates, putPermits                string
+	look, claim, taken, fetch                   string
+	claimLanes, takenOfLanes                    string
+	lookSince                                   string
+	finish, finishLogs, record                  string
+	promote                                     string
+	due, fire                                   string
+	nowFence, nowLock, nowKey, now              string
+	gates, putPermits                           string
 }
 
 func (q *statements) load(schema string) {
