@@ -196,7 +196,7 @@ func TestAServerOnWhichNothingIsDurableIsRefused(t *testing.T) {
 
 func TestMistakesOnTheCommandLineAreNamed(t *testing.T) {
 	for line, want := range map[string]string{
-		"--only burn,churn":              `--only: "churn" is none of burn, pinned, single, latency, unique, limit, keys, rate, tune`,
+		"--only burn,churn":              `--only: "churn" is none of burn, pinned, single, latency, unique, steps, children, hop, limit, keys, rate, tune`,
 		"--db postgres:///x --major 15":  "--major is for a server that is started",
 		"--major 8":                      "PostgreSQL 8",
 		"--against (":                    "--against: error parsing regexp",
