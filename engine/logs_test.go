@@ -351,7 +351,7 @@ func TestManyThatSayMuchAreAllSeen(t *testing.T) {
 		mux := stint.NewMux()
 		handle(mux, "k", func(ctx context.Context, _ *stint.Job) error {
 			for range 600 {
-				for range 100 {
+				for range 20 {
 					stint.Logger(ctx).Info(strings.Repeat("x", 1000))
 				}
 				time.Sleep(100 * time.Millisecond)

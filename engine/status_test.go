@@ -151,7 +151,7 @@ func TestAnEngineSaysWhetherItWorksAndWhatOfThatDoesNotHold(t *testing.T) {
 
 func TestAnEngineThatTheRosterDoesNotHaveIsNotReady(t *testing.T) {
 	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
-		e := newEngine(t, s, stint.NewMux(), engine.Config{TimeToLive: time.Hour}) // so that no beat finds out
+		e := newEngine(t, s, stint.NewMux(), engine.Config{TimeToLive: 3 * time.Minute}) // so that no beat finds out
 		running(t, e)
 		synctest.Wait()
 		if err := e.Ready(t.Context()); err != nil {

@@ -571,7 +571,7 @@ type keeper interface {
 // A job sleeps for days without a slot, is woken by its time, and its retries do not begin the days anew.
 func TestASleepHoldsNothingAndIsSleptOnce(t *testing.T) {
 	inBubble(t, 100*time.Hour, func(t *testing.T, s *sqlite.Store) {
-		const days = 72 * time.Hour
+		const days = 24 * time.Hour
 		var starts []time.Time
 		mux := stint.NewMux()
 		handle(mux, "sleeps", func(ctx context.Context, job *stint.Job) error {

@@ -176,7 +176,12 @@ const (
 	// A job of a flow stays until that has ended.
 	deletableSQL = `
 	select outcome from (` + finalSQL + `)
-	where not exists (select 1 from stint_entries m join stint_waiting w on w.job = m.flow where m.pos = ?1)`
+	where not exists (select 1 from stint_entries m where m.pos = ?1 and ` + hasOpenParent + `)`
+
+	// hasOpenParent is whether m is of a job of a flow, or one that was called by a job, that has not ended.
+	hasOpenParent = `m.flow in (select p.pos from stint_entries p where p.pos = m.flow)
+	  and not exists (select 1 from stint_executions y where y.pos = m.flow and y.job is null and y.final = 1)
+	  and not exists (select 1 from stint_executions y where y.job = m.flow and y.final = 1)`
 
 	forgetSQL  = `delete from stint_deletions where engine = ?`
 	settledSQL = `delete from stint_deletions where engine = ? and serial < ? and at < ?`

@@ -15,7 +15,7 @@ var _ store.Retainer = (*Store)(nil)
 
 const (
 	// Executions are gone through by position, which is about the order of time.
-	// What has no entry counts too, or it would end every pass; it stays, and so do jobs of flows that are there, and flows that others retry.
+	// What has no entry counts too, or it would end every pass; it stays, and so do jobs of flows that are there, flows that others retry, and what was called by who has not ended.
 	retainPageSQL = `
 	select x.pos, ifnull(x.job, x.pos), x.outcome, x.final and e.pos is not null and ` + notInKeptFlow + `, x.finished, ifnull(e.queue, ''), ifnull(e.created, -1 << 62)
 	from stint_executions x left join stint_entries e on e.pos = x.pos
@@ -24,7 +24,9 @@ const (
 	notInKeptFlow = `case when x.job is null and e.flow is null and x.slot > 0 then 1 else not exists (
 	  select 1 from stint_entries m join stint_flows f on f.flow = m.flow where m.pos = ifnull(x.job, x.pos)
 	  union all
-	  select 1 from stint_entries r indexed by stint_entries_recovered join stint_flows f on f.flow = r.pos where r.recovered = ifnull(x.job, x.pos)) end`
+	  select 1 from stint_entries r indexed by stint_entries_recovered join stint_flows f on f.flow = r.pos where r.recovered = ifnull(x.job, x.pos)
+	  union all
+	  select 1 from stint_entries m where m.pos = ifnull(x.job, x.pos) and ` + hasOpenParent + `) end`
 
 	// Claims with how many entries each took, whether it is a lane's newest,
 	// whether any entry of it is left, and whether an engine may still name it.

@@ -57,6 +57,29 @@ var callTests = []test{
 		other := c.calls("b")
 		expect(t, other != child, "another name is the same job")
 	}},
+	{"What a job has called stays until that has ended", func(t *T) {
+		c := t.asking()
+		child := c.calls("a")
+		c.w.Complete(c.w.One())
+		stays := func(why string) {
+			t.deletes(map[stint.ID]store.DeleteStatus{child: store.DeleteNotFinal})
+			t.retain(atOnceKept)
+			t.state(child, stint.Completed)
+			again := must(stint.NewClient(t.Store).EnqueueReceipts(t.ctx, []stint.NewJob{c.call("a")}))(t)
+			expect(t, again[0].ID == child, "while it %s, another call runs job %d, want %d", why, again[0].ID, child)
+		}
+		stays("runs")
+		c.parks(time.Hour, `{"a":""}`)
+		stays("waits")
+		t.promoteAll(1)
+		c.e = c.w.One()
+		stays("goes on")
+		other := c.calls("b")
+		c.w.Complete(c.w.One(), c.e)
+		t.deletes(map[stint.ID]store.DeleteStatus{child: store.DeletedNow})
+		t.retain(atOnceKept)
+		t.gone(c.id, child, other)
+	}},
 	{"Only a job that has not ended calls others", func(t *T) {
 		enqueue := func(c *completion) error {
 			_, err := stint.NewClient(t.Store).EnqueueReceipts(t.ctx, []stint.NewJob{c.call("a")})

@@ -22,7 +22,7 @@ func (d *database) keptByFlow(id stint.ID) bool {
 		return d.inOpenFlow(id)
 	}
 	retried := slices.ContainsFunc(d.rows, func(r *row) bool { return r.job != nil && r.isFlow && r.from == id })
-	return d.isIn(d.jobs[id]) || retried && !d.is("does not keep a flow that is retried")
+	return d.isIn(d.jobs[id]) || d.hasOpenParent(id) || retried && !d.is("does not keep a flow that is retried")
 }
 
 // redone is what does a job again in an open flow, or is one, or has taken the place of the flow of it that ended; 0 for none.

@@ -359,6 +359,13 @@ func (d *database) inOpenFlow(id stint.ID) bool {
 	return r != nil && r.flow != 0 && d.jobs[r.flow] != nil && d.jobs[r.flow].isFlow && !d.ended(r.flow)
 }
 
+// hasOpenParent reports whether a job belongs to a flow, or was called by a job, that has not ended.
+func (d *database) hasOpenParent(id stint.ID) bool {
+	r := d.jobs[id]
+	called := r != nil && d.jobs[r.flow] != nil && !d.jobs[r.flow].isFlow && !d.ended(r.flow)
+	return d.inOpenFlow(id) || called && !d.is("forgets what was called")
+}
+
 // takePlace has a job that was recovered stand where the old one did, while their flow is open.
 func (d *database) takePlace(old, anew *row) {
 	if !d.is("leaves the name to the old job") {

@@ -128,7 +128,7 @@ func (m *model) Delete(ctx context.Context, ids []stint.ID) (map[stint.ID]store.
 		switch {
 		case len(jobs) == 0:
 			answers[id] = store.DeleteNotFound
-		case !final, m.inOpenFlow(id) && !m.is("deletes from an open flow"):
+		case !final, m.hasOpenParent(id) && !m.is("deletes from an open flow"):
 			answers[id] = store.DeleteNotFinal
 		default:
 			answers[id] = store.DeletedNow

@@ -308,6 +308,7 @@ var mutants = []struct{ fault, group string }{
 	{"takes signals away from the recovered", "Signals"},
 	{"begins the recovered anew", "Signals"},
 
+	{"forgets what was called", "Calls"},
 	{"does not tell who called", "Calls"},
 	{"says that all have completed", "Calls"},
 	{"tells nothing of a failure", "Calls"},

@@ -51,17 +51,19 @@ begin
 end
 $$;
 
--- Whether a job belongs to a flow that has not ended.
-create function stint.in_open_flow(p_job bigint) returns boolean language sql stable
+-- Whether a job belongs to a flow, or was called by a job, that has not ended.
+create function stint.has_open_parent(p_job bigint) returns boolean language sql stable
 as $$
-  select exists (select from stint.entries e join stint.waiting w on w.job = e.flow join stint.flows f on f.flow = w.job where e.pos = p_job)
+  select exists (
+    select from stint.entries e cross join lateral stint.end_of(e.flow) as o where e.pos = p_job and e.flow is not null and o.outcome is null)
 $$;
 
--- Whether retention leaves a job: it goes after its flow, and a flow goes after those that retry it.
+-- Whether retention leaves a job: it goes after its flow, and when the job that called it has ended; and a flow goes after those that retry it.
 create function stint.in_kept_flow(p_job bigint) returns boolean language sql stable
 as $$
   select exists (select from stint.entries e join stint.flows f on f.flow = e.flow where e.pos = p_job)
       or exists (select from stint.entries r join stint.flows f on f.flow = r.pos where r.recovered = p_job)
+      or stint.has_open_parent(p_job)
 $$;
 
 -- The jobs of a flow that has ended which a retry does again, in order, and the flow: those that did not complete, one that is named with

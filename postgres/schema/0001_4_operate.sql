@@ -277,7 +277,7 @@ declare
 begin
   perform stint.take_turn();
   select coalesce(array_agg(j order by j), '{}') into gone from unnest(p_jobs) as j
-    where not stint.in_open_flow(j) and ((select x.pos from stint.executions x where x.pos = j and x.job is null and x.final) is not null
+    where not stint.has_open_parent(j) and ((select x.pos from stint.executions x where x.pos = j and x.job is null and x.final) is not null
        or (select x.pos from stint.executions x where x.job = j and x.final) is not null);
   perform stint.remove(gone);
   return (
