@@ -15,9 +15,15 @@ import (
 	"github.com/stint-go/stint/storetest"
 )
 
-// inBubble runs a test on a real SQLite file in fake time. A livelock would
-// spin through centuries; the deadline ends it.
+// inBubble runs a test in a bubble, beside others.
 func inBubble(t *testing.T, limit time.Duration, f func(t *testing.T, s *sqlite.Store)) {
+	t.Parallel()
+	bubble(t, limit, f)
+}
+
+// bubble runs a test on a real SQLite file in fake time. A livelock would
+// spin through centuries; the deadline ends it.
+func bubble(t *testing.T, limit time.Duration, f func(t *testing.T, s *sqlite.Store)) {
 	synctest.Test(t, func(t *testing.T) {
 		watch := time.AfterFunc(limit, func() { panic("the bubble's time is over") })
 		defer watch.Stop()

@@ -66,7 +66,7 @@ func TestAHandlerThatEndsItsGoroutineHasCompletedItsJobAllTheSame(t *testing.T) 
 		answer error
 		alone  int // how many batches, each of one outcome, record it besides
 	}{{nil, 0}, {stint.ErrCommitUnknown, 2}} {
-		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		bubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 			r := &recording{Store: s, answer: c.answer}
 			mux := stint.NewMux()
 			handle(mux, "k", func(ctx context.Context, _ *stint.Job) error {
@@ -134,7 +134,7 @@ func (m *mute) Finish(ctx context.Context, engine store.EngineID, claims []store
 
 func TestARunNowWhoseCompletionWasInDoubtAnswersWhatIsRecorded(t *testing.T) {
 	for _, c := range []struct{ loses, shut bool }{{}, {loses: true}, {shut: true}, {loses: true, shut: true}} {
-		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		bubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 			mux := stint.NewMux()
 			handle(mux, "k", func(ctx context.Context, _ *stint.Job) error { return engine.CompleteTx(ctx, stint.Tx{}, nil) })
 			m := &mute{&recording{Store: s, answer: stint.ErrCommitUnknown}, c.loses, c.shut}

@@ -35,7 +35,7 @@ func TestTheClaimsOfABacklogAreFew(t *testing.T) {
 func TestInALargeFleetEachEngineLooksLessOften(t *testing.T) {
 	const during = 60
 	asked := func(others int) (looks, promotions int32) {
-		inBubble(t, time.Hour, func(t *testing.T, store *sqlite.Store) {
+		bubble(t, time.Hour, func(t *testing.T, store *sqlite.Store) {
 			var fleet []*storetest.Worker
 			for range others {
 				w := storetest.NewWorker(t, store, "work")

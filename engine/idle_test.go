@@ -148,7 +148,7 @@ func TestWhereNobodyRingsAnIdleEngineWaitsLongerAndLongerAndBeginsAnewWithWork(t
 		{engine.Config{PollTo: 10 * ms}, []int64{10, 10}},
 		{engine.Config{Poll: time.Minute, PollTo: 30 * ms}, []int64{20, 30, 30}},
 	} {
-		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		bubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 			l := &looks{Store: s}
 			mux := stint.NewMux()
 			handle(mux, "k", func(context.Context, *stint.Job) error { return nil })
@@ -196,7 +196,7 @@ func TestAListeningThatSoonBreaksIsTriedAgainMoreAndMoreSeldom(t *testing.T) {
 		{5 * time.Second, 11, 13}, // one that lasts is tried again soon
 		{50 * time.Second, 2, 2},
 	} {
-		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		bubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 			b := &breaking{Store: s, after: c.after}
 			stop := start(t, b, stint.NewMux(), engine.Config{})
 			time.Sleep(time.Minute)

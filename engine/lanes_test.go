@@ -340,7 +340,7 @@ func (c contended) Claim(ctx context.Context, req store.ClaimRequest) (store.Cla
 func TestALaneThatWasWaitedForIsClaimedFromAgain(t *testing.T) {
 	for name, options := range map[string][]stint.Option{"without limits": nil, "of a limit": {stint.Limited("one")}} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+			bubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 				const jobs = 100
 				mux := stint.NewMux()
 				mux.Limit("one", stint.LimitRule{AtOnce: 1})

@@ -226,7 +226,7 @@ func (d *faraway) Acquire(ctx context.Context, name string, e store.EngineID, te
 func TestAnEngineThatCannotRenewItsLeaseStopsBeforeAnotherBegins(t *testing.T) {
 	for _, how := range []string{"fails", "hangs"} {
 		t.Run(how, func(t *testing.T) {
-			inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+			bubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 				h := newThrone(t)
 				d := &faraway{Store: s, Leaser: s}
 				c := engine.Config{LeaseFor: 10 * time.Second, LeaseWait: time.Second}
@@ -267,7 +267,7 @@ func TestWaitsForALeaseAreConstantOrGrow(t *testing.T) {
 		{"growing", engine.Config{LeaseWait: time.Minute, LeaseWaitMax: 16 * time.Minute}, 5, 12},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, 48*time.Hour, func(t *testing.T, s *sqlite.Store) {
+			bubble(t, 48*time.Hour, func(t *testing.T, s *sqlite.Store) {
 				h := newThrone(t)
 				stop := h.start(&faraway{Store: lonely{s}, Leaser: s}, "a", engine.Config{TimeToLive: time.Hour, LeaseFor: time.Minute, Poll: time.Minute})
 				<-h.acts

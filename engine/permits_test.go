@@ -280,7 +280,7 @@ func TestAnEngineAloneUsesAllOfARate(t *testing.T) {
 		"a database far away": {0, 120 * time.Millisecond, n / 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+			bubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 				starts := make(chan time.Time, n)
 				mux := stint.NewMux()
 				handle(mux, "k", func(context.Context, *stint.Job) error {
@@ -463,7 +463,7 @@ func (s *lateAnswers) Permits(ctx context.Context, engine store.EngineID, req st
 func TestNewsThatComesWhileTheStoreAnswersIsNotLost(t *testing.T) {
 	for name, paused := range map[string]bool{"a pause": false, "the end of a pause": true} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+			bubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 				pause := func() {
 					if err := s.PauseLimit(t.Context(), "api", store.Pause{For: 50 * time.Minute}); err != nil {
 						t.Error(err)

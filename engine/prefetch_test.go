@@ -54,7 +54,7 @@ func TestAnEngineHoldsNoMoreThanItsSlotsAndABoundedPrefetch(t *testing.T) {
 		{40, 20 * ms, 15 * ms, 10_000, 200, 40 + 300},
 		{40, 100 * ms, 5 * ms, 2000, 60, 40 + 60},
 	} {
-		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		bubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 			fill(t, s, "work", c.n, stint.DefaultQueue)
 			mux := stint.NewMux()
 			h := &inHand{Store: s, takes: c.claim}

@@ -52,7 +52,7 @@ func TestAFlushOfFewOutcomesIsFollowedByARestAndOthersAreNot(t *testing.T) {
 		"many, as in a long backlog":   {500, 50_000, 1 * ms, 2 * ms, false, 0, 1 * ms, 512, 5000},
 		"none that waits for the rest": {1, 20, 50 * ms, 1 * ms, false, 45 * ms, 50 * ms, 1, 1},
 	} {
-		inBubble(t, time.Hour, func(t *testing.T, store *sqlite.Store) {
+		bubble(t, time.Hour, func(t *testing.T, store *sqlite.Store) {
 			fill(t, store, "work", c.n, stint.DefaultQueue)
 			s := &slowly{Store: store, takes: c.takes}
 			mux := stint.NewMux()

@@ -268,7 +268,7 @@ func TestRetentionDoesAsMuchAsItCanInShortSteps(t *testing.T) {
 	for row, limit := range map[time.Duration]int{
 		time.Microsecond / 10: 20_000, 5 * time.Microsecond: 8000, time.Millisecond: 2000,
 	} {
-		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		bubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 			f := &flood{row: row, full: true}
 			m := flooded(t, s, f)
 			early, last := f.steps[:10], f.steps[len(f.steps)-10:]
@@ -301,7 +301,7 @@ func TestRetentionDoesAsMuchAsItCanInShortSteps(t *testing.T) {
 			}
 		}
 	})
-	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+	bubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 		if m := flooded(t, s, &flood{row: time.Microsecond}); m.Late() > 10*time.Second || m.Late() <= 0 {
 			t.Errorf("of passes that end it tells %+v, %v late", m.Retention, m.Late())
 		}
@@ -343,7 +343,7 @@ func TestWhoGetsTheLeaseOfRetentionAgainIsAsLateAsBefore(t *testing.T) {
 // parts too.
 func TestAWholePassKeepsNothingFromItsTurn(t *testing.T) {
 	for _, endless := range []store.RetainPart{store.RetainJobs, store.RetainClaims} {
-		inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		bubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 			f := &flood{row: 5 * time.Microsecond, full: true, endless: endless}
 			flooded(t, s, f)
 			for i, step := range f.steps[1:] {

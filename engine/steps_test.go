@@ -267,7 +267,7 @@ func TestALostAnswerAboutAStepDoesNotRepeatIt(t *testing.T) {
 		"before":                func(n int) (bool, bool) { return n > 3, true },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+			bubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 				f := &amnesiac{Store: s, lose: lose}
 				calls := 0
 				mux := stint.NewMux()
@@ -716,7 +716,7 @@ func TestALossDoesNotBeginASleepAnew(t *testing.T) {
 func TestAnEngineStopsWhileAStepCannotBeRecorded(t *testing.T) {
 	for name, unread := range map[string]int32{"to record": 0, "to read": 1 << 30} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+			bubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 				away := &amnesiac{Store: s, lose: func(int) (bool, bool) { return false, false }, unread: unread}
 				mux := stint.NewMux()
 				begun := make(chan struct{})

@@ -261,7 +261,7 @@ func TestAnEngineIsBuriedWhenItsBeatWasSeenUnchangedForATimeToLive(t *testing.T)
 		{"and what blocks the burial for another one is ended", beating(end), true, end + 2*neighbourLives, end + 2*neighbourLives},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+			bubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
 				n := &neighbour{bare: bare{s, s}, began: time.Now(), beat: c.beat, blocked: c.blocked}
 				stop := start(t, n, stint.NewMux(), engine.Config{})
 				passes(time.Minute)
