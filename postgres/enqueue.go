@@ -288,7 +288,10 @@ func (s *Store) enqueueStatements(jobs []stint.NewJob, limits []string, known di
 	}
 	if jobs[0].Member != nil {
 		stmts = []statement{{}} // see Enqueue
-		if ring {
+		switch {
+		case ring && slices.ContainsFunc(jobs, cancelsOld):
+			stmts = append(stmts, statement{s.sql.notify, nil}) // handlers are to stop
+		case ring:
 			stmts = append(stmts, statement{s.sql.notifyWork, nil}, statement{s.sql.notifyDue, nil})
 		}
 		return stmts, uniqueColumns

@@ -218,7 +218,13 @@ func TestANotificationTellsWhatItIsAbout(t *testing.T) {
 		"SQL":          {sql(`select stint.enqueue('k') from generate_series(1, 50)`), ready},
 		"SQL, delayed": {sql(`select stint.enqueue('k', delay => '1 hour')`), due},
 		// A handler may have to stop.
-		"cancels another":      {one(stint.UniqueUntilEnded(stint.OrCancelOld())), store.News{}},
+		"cancels another": {one(stint.UniqueUntilEnded(stint.OrCancelOld())), store.News{}},
+		"a flow that cancels another": {func() error {
+			f := stint.NewFlow("f", stint.UniqueUntilEnded(stint.OrCancelOld()))
+			stint.NewKind[struct{}]("k").Add(f, "a", struct{}{})
+			_, err := f.Enqueue(ctx, client)
+			return err
+		}, store.News{}},
 		"SQL, cancels another": {sql(`select stint.enqueue('k', uniqueness => 'until-ended,cancel-old')`), store.News{}},
 		"a Tx": {func() error {
 			tx, err := s.pool.Begin(ctx)

@@ -173,7 +173,7 @@ const (
 	  select r.value, e.pos from stint_entries e, json_each(e.tags) r
 	  where e.pos in (select value from json_each(?1)) and e.tags is not null)`
 
-	// A job of a flow stays until that has ended.
+	// A job of a flow stays until that has ended, and what a job has called until that has.
 	deletableSQL = `
 	select outcome from (` + finalSQL + `)
 	where not exists (select 1 from stint_entries m where m.pos = ?1 and ` + hasOpenParent + `)`

@@ -693,15 +693,9 @@ begin
   if waits + anew <> want then
     raise exception '% successors cannot be written: their entries are gone', want - waits - anew using errcode = 'ST003';
   end if;
-  -- What waits may be due before anything that engines know of, and what is undecided concerns engines with its retry function.
-  if exists (select from unnest(s_undecided) as u where u is not null) then
-    perform pg_notify('stint', '');
-  elsif waits > 0 then
-    perform pg_notify('stint', 'due ' || pg_current_xact_id());
-  end if;
-  if anew > 0 then
-    perform pg_notify('stint', 'work ' || pg_current_xact_id());
-  end if;
+  -- What waits may be due before anything that engines know of. What is ready again, or undecided, may be for an engine
+  -- with its kind, or with its retry function, only.
+  perform pg_notify('stint', case when anew > 0 or exists (select from unnest(s_undecided) as u where u is not null) then '' else 'due ' || pg_current_xact_id() end);
   return written;
 end
 $$;

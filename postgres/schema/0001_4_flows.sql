@@ -429,6 +429,9 @@ begin
     raise notice '%: flow % is cancelled for this one, which has its unique key', p_caller, k.old;
   end if;
   if not p_quiet then
+    if k.old > 0 then -- handlers are to stop
+      perform pg_notify('stint', '');
+    end if;
     perform pg_notify('stint', 'work ' || pg_current_xact_id());
     perform pg_notify('stint', 'due ' || pg_current_xact_id());
   end if;
