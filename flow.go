@@ -119,8 +119,8 @@ func needs(wants Want, nodes []*Node) Option {
 	}
 }
 
-// NewFlow begins a flow. The name is the kind that it is shown as. These options apply to a flow: [Tag], [URN], [Source], [Description], [Metadata], [Correlation], [IdempotencyKey] and
-// those of uniqueness, by its name, since it has no arguments. Any other is an error of [Flow.Enqueue]. If another flow
+// NewFlow begins a flow. The name is the kind that it is shown as. These options apply to a flow: [Tag], [URN], [Source], [Description], [Metadata], [Correlation], [Timeout],
+// [IdempotencyKey] and those of uniqueness, by its name, since it has no arguments. Any other is an error of [Flow.Enqueue]. If another flow
 // holds its key, nothing of this one is stored.
 func NewFlow(name string, opts ...Option) *Flow {
 	f := &Flow{flowBatch: new(flowBatch), place: -1}
@@ -254,7 +254,7 @@ func checkMember(jobs []NewJob, i int) error {
 	if m.Root {
 		said := NewJob{
 			Kind: j.Kind, Tags: j.Tags, URN: j.URN, Source: j.Source, Description: j.Description, Metadata: j.Metadata,
-			Correlation: j.Correlation, IdempotencyKey: j.IdempotencyKey, Unique: j.Unique,
+			Correlation: j.Correlation, IdempotencyKey: j.IdempotencyKey, Unique: j.Unique, Timeout: j.Timeout,
 		}
 		if len(m.Needs) == 0 {
 			said.Member = m

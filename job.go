@@ -49,8 +49,8 @@ type NewJob struct {
 	// The zero value is [retry.Default].
 	Retry retry.Policy `json:"retry,omitzero" doc:"What happens after a failure: none, fixed:2:1s, exponential:10:1m, ..."`
 
-	// Timeout bounds each attempt. Zero means no bound.
-	Timeout time.Duration `json:"timeout,omitempty" doc:"Bounds each attempt: 30s"`
+	// Timeout bounds each attempt, and a flow as a whole. Zero means no bound.
+	Timeout time.Duration `json:"timeout,omitempty" doc:"Bounds each attempt, or a flow as a whole: 30s"`
 
 	// StartBy is the time after which no attempt begins, retries included. A
 	// job that has not begun by then, or would be tried again only after it,

@@ -38,6 +38,9 @@ func Retry(p retry.Policy) Option { return func(j *NewJob) { j.Retry = p } }
 // Timeout bounds each attempt: after it the handler's context is cancelled
 // with [ErrTimeout]. A handler that ignores its context cannot be ended: it keeps its
 // slot, and after a while the engine reports it ([event.EventTrouble]).
+//
+// A flow is cancelled, with all of its jobs, when it has not ended after this time, counted from when it was enqueued,
+// or retried. What waits is cancelled then, and what runs is asked to stop.
 func Timeout(d time.Duration) Option { return func(j *NewJob) { j.Timeout = d } }
 
 // StartBy is the time, by the store's clock, after which no attempt of the job begins, also

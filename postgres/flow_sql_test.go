@@ -21,6 +21,7 @@ select array_agg(e.pos - $1 || ' ' || jsonb_strip_nulls(jsonb_build_object('lane
   'losses', e.max_losses, 'correlation', replace(e.correlation, $1::bigint::text, 'root'), 'limits', e.limits, 'unique', e.uniqueness, 'flow', e.flow - $1,
   'due', round(extract(epoch from e.due - e.created)), 'start_by', round(extract(epoch from e.start_by - e.created)),
   'waits', w.why, 'watch', w.watch - $1, 'verdict', w.verdict, 'is_flow', exists (select from stint.flows f where f.flow = e.pos),
+  'deadline', (select round(extract(epoch from f.deadline - e.created)) from stint.flows f where f.flow = e.pos),
   'name', (select n.name from stint.nodes n where n.job = e.pos and n.flow = e.flow),
   'labels', (select count(*) from stint.job_tags t where t.job = e.pos),
   'needs', (select jsonb_agg(jsonb_build_array(n.parent - $1, n.wants) order by n.parent, n.wants) from stint.needs n where n.child = e.pos)))
@@ -41,9 +42,10 @@ func TestAFlowInSQLIsThatOfGo(t *testing.T) {
 	mail := stint.NewKind[map[string]int]("mail", stint.Queue("slow"), stint.Priority(3), stint.Retry(declared.Retry), stint.Timeout(time.Minute), stint.Tag("a", "b"))
 	other := stint.NewKind[map[string]int]("other")
 
-	f := stint.NewFlow("import", stint.Tag("daily"), stint.URN("u"), stint.Metadata(json.RawMessage(`{"m": 1}`)), stint.Description("text"), stint.UniqueUntilEnded())
+	f := stint.NewFlow("import", stint.Tag("daily"), stint.URN("u"), stint.Metadata(json.RawMessage(`{"m": 1}`)), stint.Description("text"), stint.UniqueUntilEnded(),
+		stint.Timeout(2*time.Hour))
 	first := mail.Add(f, "first", map[string]int{"n": 1})
-	in := f.Flow("pages", "import-pages", stint.Tag("inner"))
+	in := f.Flow("pages", "import-pages", stint.Tag("inner"), stint.Timeout(time.Hour))
 	one := other.Add(in, "one", map[string]int{"n": 2}, stint.Needs(first), stint.Queue("fast"), stint.Retry(retry.Fixed(9, time.Minute)), stint.MaxLosses(7),
 		stint.Limited("smtp"), stint.Correlation("mine"), stint.Source("s"), stint.Priority(-2))
 	mail.Add(in, "first", map[string]int{}, stint.NeedsEnd(one, first), stint.Delay(time.Hour), stint.StartWithin(time.Minute), stint.Tag("c"))
@@ -55,9 +57,9 @@ func TestAFlowInSQLIsThatOfGo(t *testing.T) {
 	must(t, err)
 	want := rowsOfFlow(t, s, byGo)
 
-	const text = `{"kind": "import", "tags": ["daily"], "urn": "u", "metadata": {"m": 1}, "description": "text", "unique": "until-ended", "jobs": [
+	const text = `{"kind": "import", "tags": ["daily"], "urn": "u", "metadata": {"m": 1}, "description": "text", "unique": "until-ended", "timeout": "2h", "jobs": [
 	  {"name": "first", "kind": "mail", "args": {"n": 1}},
-	  {"name": "pages", "kind": "import-pages", "tags": ["inner"], "jobs": [
+	  {"name": "pages", "kind": "import-pages", "tags": ["inner"], "timeout": "1h", "jobs": [
 	    {"name": "one", "kind": "other", "args": {"n": 2}, "needs": ["first"], "queue": "fast", "retry": {"policy": "fixed", "retries": 9, "wait": "1m"}, "max_losses": 7, "limits": ["smtp"], "correlation": "mine",
 	     "source": "s", "priority": -2},
 	    {"name": "first", "kind": "mail", "needs_end": ["one", "first"], "delay": "1h", "start_within": "1m", "tags": ["c"]}]},

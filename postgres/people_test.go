@@ -127,6 +127,7 @@ func TestSQLRefusesWhatCanNeverBeRight(t *testing.T) {
 		`'k', delay => '-5 s'`:                                                      "delay: -00:00:05 is negative",
 		`'k', delay => '10000 years'`:                                               "too late",
 		`'k', timeout => '0 s'`:                                                     "timeout must be positive",
+		`'k', timeout => '300 years'`:                                               "a timeout of 300 years is longer than 292 years",
 		`'k', start_by => now(), start_within => '1 s'`:                             "not both",
 		`'k', start_within => '0 s'`:                                                "start_within must be positive",
 		`'k', start_within => '-1 s'`:                                               "start_within must be positive",

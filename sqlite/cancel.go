@@ -152,6 +152,32 @@ func (c *conn) cancelMarked(limit int) error {
 }
 
 const (
+	// lateFlowsSQL are flows whose time is over.
+	lateFlowsSQL = `select flow from stint_flows where deadline <= ? order by deadline, flow limit ?`
+
+	seenToSQL = `update stint_flows set deadline = null where flow = ?`
+)
+
+// cancelLateFlows marks flows whose time is over as cancelled, up to limit, and reports whether there were any.
+func (c *conn) cancelLateFlows(limit int) (bool, error) {
+	now := micro(time.Now())
+	late, err := allRows(c, firstNumber[int64], lateFlowsSQL, now, max(0, limit))
+	for _, flow := range late {
+		if err != nil {
+			break
+		}
+		if _, err = c.exec(seenToSQL, flow); err != nil {
+			break
+		}
+		var how stint.Outcome
+		if how, err = oneRow(c, firstNumber[stint.Outcome], endOfSQL, flow); err == nil && how == 0 {
+			_, err = c.exec(markSQL, flow, now, "it took longer than its timeout")
+		}
+	}
+	return len(late) > 0, err
+}
+
+const (
 	waitOfSQL = `
 	select ` + waitColumns + ` from stint_waiting where job = ?`
 

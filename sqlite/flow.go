@@ -309,7 +309,7 @@ const (
 
 	nodeSQL = `select job from stint_nodes where flow = ? and name = ?`
 
-	addFlowSQL = `insert into stint_flows (flow) values (?)`
+	addFlowSQL = `insert into stint_flows (flow, deadline) select pos, created + timeout from stint_entries where pos = ?`
 	addNodeSQL = `insert into stint_nodes (flow, name, job) values (?, ?, ?)`
 	addNeedSQL = `insert into stint_needs (child, parent, wants) values (?, ?, ?) on conflict do nothing`
 	newestSQL  = `update stint_waiting set watch = ?2 where job = ?1`

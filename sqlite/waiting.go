@@ -9,7 +9,14 @@ import (
 )
 
 const (
-	nextDueSQL = `select due from stint_waiting where due >= ? order by due, job limit 1`
+	nextDueSQL = `
+	select min(t) from (
+	  select (select due from stint_waiting where due >= ? order by due, job limit 1) as t
+	  union all
+	  select (` + nextDeadlineSQL + `)
+	) where t is not null having min(t) is not null`
+
+	nextDeadlineSQL = `select deadline from stint_flows where deadline is not null order by deadline limit 1`
 
 	dueSQL = `
 	select ` + waitColumns + ` from stint_waiting
@@ -47,6 +54,11 @@ func (s *Store) promote(ctx context.Context, from time.Time, limit int) (p store
 	}
 	err = s.write(ctx, func(c *conn) (bool, error) {
 		p = store.Promotion{}
+		late, err := c.cancelLateFlows(limit)
+		if err != nil {
+			return false, err
+		}
+		left = left || late
 		moved, err := c.promote(bound, limit)
 		if err != nil {
 			return false, err

@@ -139,6 +139,51 @@ var flowTests = []test{
 		expect(t, strings.Contains(t.info(g.ids["d"]).Reason, "enough") && t.info(g.id).Reason == "enough", "the reasons are %q and %q",
 			t.info(g.ids["d"]).Reason, t.info(g.id).Reason)
 	}},
+	{"A flow that takes longer than its timeout is cancelled", func(t *T) {
+		slow := t.flow("a b<a", stint.Timeout(time.Hour))
+		p := must(t.Store.Promote(t.ctx, time.Time{}, 1000))(t)
+		expect(t, p.Next > 50*time.Minute && p.Next <= time.Hour, "the next promotion is to be in %v", p.Next)
+		g := t.flow("a b<a c", stint.Timeout(20*time.Millisecond))
+		e := g.claims("a")
+		time.Sleep(30 * time.Millisecond)
+		g.promotes()
+		t.states([]stint.ID{g.ids["b"], g.ids["c"]}, stint.Cancelled)
+		t.state(g.ids["a"], stint.Running)
+		asked := must(as[store.Canceller](t).Cancelling(t.ctx, []stint.ID{e.ID}))(t)
+		equal(t, len(asked), 1, "of the job that runs %d are to stop, want %d")
+		g.w.Finish(store.Result{Outcome: stint.OutcomeCancelled}, e)
+		g.promotes()
+		g.ended("a cancelled, b cancelled, c cancelled: cancelled")
+		equal(t, t.info(g.id).Reason, "it took longer than its timeout", "the reason is %q, want %q")
+		equal(t, t.info(g.id).Timeout, 20*time.Millisecond, "its timeout is %v, want %v")
+		again := t.retry(stint.RerunOptions{}, g.id)[g.id]
+		t.state(again.ID, stint.Blocked)
+		time.Sleep(30 * time.Millisecond)
+		g.promotes()
+		t.state(again.ID, stint.Cancelled)
+		t.state(slow.id, stint.Blocked)
+	}},
+	{"A flow that ended within its timeout is left, and one within a flow has its own", func(t *T) {
+		var g *graph
+		timeout := 10 * time.Millisecond
+		for began := time.Now(); g == nil || time.Since(began) > timeout; timeout *= 2 { // until it ends in time
+			began = time.Now()
+			g = t.flow("a", stint.Timeout(2*timeout))
+			g.plays()
+		}
+		f := stint.NewFlow("around")
+		in := f.Flow("in", "within", stint.Timeout(timeout))
+		g.kind.Add(in, "slow", struct{}{}, stint.Delay(time.Hour))
+		after := g.kind.Add(f, "after", struct{}{}, stint.NeedsFailure(in.Node()))
+		must(f.Enqueue(t.ctx, stint.NewClient(t.Store)))(t)
+		time.Sleep(timeout + 10*time.Millisecond)
+		g.promotes()
+		g.ended("a completed: completed")
+		t.state(after.ID(), stint.Available)
+		t.state(in.Node().ID(), stint.Cancelled)
+		p := must(t.Store.Promote(t.ctx, time.Time{}, 1000))(t)
+		expect(t, p.Next < 0, "the next promotion is to be in %v, for nothing", p.Next)
+	}},
 	{"What is in an open flow is not deleted, and after that is", func(t *T) {
 		g := t.flow("a b<a")
 		g.w.Complete(g.claims("a"))

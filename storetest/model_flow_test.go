@@ -331,6 +331,31 @@ func (d *database) begin(w *row, now time.Time) {
 	d.promote(w)
 }
 
+// cancelLateFlows cancels flows whose time is over, and returns how long it is until the next one's is; -1 for none.
+func (d *database) cancelLateFlows(now time.Time) time.Duration {
+	next := time.Duration(-1)
+	for _, w := range d.visible(func(r *row) bool { return r.forJobs && d.jobs[r.id].isFlow && d.jobs[r.id].job.Timeout > 0 }) {
+		job := d.jobs[w.id]
+		left := job.made.Add(job.job.Timeout).Sub(now)
+		_, marked := d.cancelled[w.id]
+		switch {
+		case marked, d.is("lets flows take as long as they want"), job.from != 0 && d.is("lets a flow that is retried take as long as it wants"):
+		case left <= 0 || d.is("cancels flows before their time"):
+			why := "it took longer than its timeout"
+			if d.is("does not say that a flow was late") {
+				why = ""
+			}
+			d.cancel(w.id, why)
+		case next < 0 || left < next:
+			next = left
+		}
+	}
+	if d.is("does not say when a flow is late") {
+		return -1
+	}
+	return next
+}
+
 // cancelFlows cancels the jobs of flows that are being cancelled, the newest first.
 func (d *database) cancelFlows() {
 	for _, w := range d.visible(func(r *row) bool { return r.forJobs && d.jobs[r.id].isFlow }) {

@@ -222,6 +222,7 @@ func (m *model) Promote(ctx context.Context, from time.Time, limit int) (store.P
 	if m.is("promotes early") {
 		now = now.Add(time.Minute)
 	}
+	deadline := m.cancelLateFlows(now)
 	begun := m.promoteBlocked(now)
 	m.tellCallers()
 	waits := m.visible(func(r *row) bool {
@@ -263,6 +264,9 @@ func (m *model) Promote(ctx context.Context, from time.Time, limit int) (store.P
 		m.promote(r)
 		p.Moved++
 		p.Until = r.due
+	}
+	if p.Next < 0 || deadline >= 0 && deadline < p.Next {
+		p.Next = deadline
 	}
 	p.Moved += begun
 	m.ring()

@@ -318,8 +318,11 @@ create index notes_flow on stint.notes (flow) where flow is not null;
 
 -- Flows. Each is a job as well, of this id, which no engine runs: it ends when its jobs have.
 create table stint.flows (
-  flow bigint primary key -- its id
+  flow     bigint primary key, -- its id
+  deadline timestamptz         -- when the time that it may take is over; null for none, and when that was seen to
 );
+-- Promotion looks at those of which the time is over.
+create index flows_deadline on stint.flows (deadline, flow) where deadline is not null;
 
 -- Jobs of flows that have a name there.
 create table stint.nodes (

@@ -1479,7 +1479,8 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmap
 as $$
 declare
   clock  timestamptz := clock_timestamp();
-  marked boolean := exists (select from stint.cancellations);
+  late   boolean := exists (select from stint.flows f where f.deadline <= clock);
+  marked boolean := late or exists (select from stint.cancellations);
   begun  bigint := 0; -- jobs that waited for others
 begin
   -- What a crash takes back is done again, as the notes and the due times are there again; and who claims what is
@@ -1489,6 +1490,10 @@ begin
   noted := p_note;
   if exists (select from stint.notes t where t.n > p_note) then
     select l.noted, l.begun into noted, begun from stint.look_at_notes(p_note, p_limit, clock) as l;
+  end if;
+  if late then
+    perform stint.cancel_late_flows(clock, p_limit);
+    perform pg_notify('stint', ''); -- who runs their jobs stops them
   end if;
   -- Jobs that were put to wait, or that ended, in the moment that a person
   -- cancelled them: neither of the two saw what the other was about to commit. And
@@ -1519,8 +1524,11 @@ begin
   if moved > 0 then
     perform pg_notify('stint', 'work ' || pg_current_xact_id());
   end if;
-  select greatest(0, extract(epoch from w.due - clock_timestamp()) * 1000000)::bigint into next_in
-    from stint.waiting w where w.due >= coalesce(until, p_from) order by w.due, w.job limit 1;
+  select greatest(0, extract(epoch from n.time - clock_timestamp()) * 1000000)::bigint into next_in
+    from (select least(
+      (select w.due from stint.waiting w where w.due >= coalesce(until, p_from) order by w.due, w.job limit 1),
+      (select f.deadline from stint.flows f where f.deadline is not null order by f.deadline, f.flow limit 1)) as time) n
+    where n.time is not null;
   -- Last, so that no lane is locked for long; and a claim is not waited for.
   if marked then
     perform stint.cancel_ready(array(select r.job from stint.cancelled_ready r limit p_limit), false);

@@ -315,6 +315,8 @@ begin
     raise exception '%: the job is due at %, only after the time to begin by, %', resolve_job.caller, due, bound using errcode = '22023';
   elsif t <= 0 then
     raise exception '%: timeout must be positive', resolve_job.caller using errcode = '22023';
+  elsif t > 9223372036854 then -- as long as engines count
+    raise exception '%: a timeout of % is longer than 292 years', resolve_job.caller, resolve_job.timeout using errcode = '22023';
   elsif resolve_job.max_losses not between 0 and 1000 then
     raise exception '%: max_losses of % is outside 0 to 1000', resolve_job.caller, resolve_job.max_losses using errcode = '22023';
   elsif octet_length(resolve_job.args::text) > 1048576 then

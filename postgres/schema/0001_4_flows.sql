@@ -28,6 +28,22 @@ begin
 end
 $$;
 
+-- Cancel flows whose time is over: up to p_limit, those first that are late for longest.
+create function stint.cancel_late_flows(p_clock timestamptz, p_limit integer) returns void language plpgsql
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+begin
+  with late as (
+    update stint.flows f set deadline = null
+      where f.flow = any (array(select l.flow from stint.flows l where l.deadline <= p_clock order by l.deadline, l.flow limit p_limit for no key update skip locked))
+      returning f.flow
+  )
+  insert into stint.cancellations (job, why)
+    select l.flow, 'it took longer than its timeout' from late l where (select o.outcome from stint.end_of(l.flow) as o) is null order by l.flow
+    on conflict do nothing;
+end
+$$;
+
 -- Mark what jobs have called that are cancelled, once for each: the last time is when such a job ends. There are as many as
 -- a job has steps at most.
 create function stint.cancel_calls(p_jobs bigint[]) returns void language plpgsql
@@ -240,7 +256,7 @@ begin
   ), label as (
     insert into stint.job_tags (tag, job) select unnest(j.tags), j.id from job j
   ), flow as (
-    insert into stint.flows (flow) select j.id from job j where j.root
+    insert into stint.flows (flow, deadline) select j.id, clock + j.timeout * interval '1 millisecond' from job j where j.root
   ), named as (
     insert into stint.nodes (flow, name, job) select j.member_of, j.name, j.id from job j where j.name is not null
   ), need as (
@@ -381,7 +397,7 @@ begin
         when r.twice then quote_literal(r.said ->> 'name') || ' is there twice' end;
       if wrong is null then
         select quote_literal(f) || ' is no option of a ' || case when r.root then 'flow' else 'job in a flow' end into wrong from jsonb_object_keys(r.said) as f
-        where f <> all (about || case when r.top then array['idempotency_key', 'unique'] when r.root then array['name', 'jobs']
+        where f <> all (about || case when r.top then array['idempotency_key', 'unique', 'timeout'] when r.root then array['name', 'jobs', 'timeout']
           else array['name', 'needs', 'needs_failure', 'needs_end', 'args', 'queue', 'priority', 'run_at', 'delay', 'retry', 'timeout', 'start_by', 'start_within',
                      'max_losses', 'limits', 'unique'] end) limit 1;
       end if;

@@ -91,7 +91,9 @@ begin
   -- One takes the place of another that its gates wait for since that failed.
   update stint.reruns r set job = o.new, failed = false from unnest(p_olds, p_news) as o(old, new) where r.job = o.old and r.failed;
   if p_blocked then
-    insert into stint.flows (flow) select o.new from unnest(p_olds, p_news) as o(old, new) where exists (select from stint.flows f where f.flow = o.old);
+    insert into stint.flows (flow, deadline)
+      select o.new, clock_timestamp() + e.timeout * interval '1 millisecond'
+      from unnest(p_olds, p_news) as o(old, new) join stint.flows f on f.flow = o.old join stint.entries e on e.pos = f.flow;
     insert into stint.nodes (flow, name, job)
       select o.new, n.name, coalesce(m.new, n.job) from unnest(p_olds, p_news) as o(old, new) join stint.nodes n on n.flow = o.old
       join stint.flows f on f.flow = n.flow

@@ -266,8 +266,11 @@ create table stint_notes (
 
 -- Flows. Each is a job as well, of this id, which no engine runs: it ends when its jobs have.
 create table stint_flows (
-  flow integer primary key -- its id
+  flow     integer primary key, -- its id
+  deadline integer -- when the time that it may take is over; null for none, and when that was seen to
 ) strict;
+-- Promotion looks at those of which the time is over.
+create index stint_flows_deadline on stint_flows (deadline, flow) where deadline is not null;
 
 -- Jobs of flows that have a name there.
 create table stint_nodes (

@@ -94,7 +94,11 @@ func (s *sketch) job(key string) stint.NewJob {
 // draw makes a flow, and returns what enqueues it.
 func (s *sketch) draw(name string) func(ctx context.Context, c *stint.Client) ([]stint.ID, error) {
 	d := s.dice
-	f := stint.NewFlow("flow")
+	kind, timeout := "flow", time.Duration(0)
+	if d := roll(s.seed.N, name, 7); d.chance(15) {
+		kind, timeout = timed, d.between(time.Second, time.Minute)
+	}
+	f := stint.NewFlow(kind, stint.Timeout(timeout))
 	s.grow(f, name, 1+d.IntN(4))
 	if d.chance(25) {
 		in := f.Flow("inner", "inner")
@@ -102,7 +106,7 @@ func (s *sketch) draw(name string) func(ctx context.Context, c *stint.Client) ([
 		s.needs = append(s.needs, in.Node())
 	}
 	s.grow(f, name+".out", d.IntN(4))
-	if s.root = f.Node(); d.chance(25) {
+	if s.root = f.Node(); d.chance(25) && timeout == 0 {
 		s.whim = newWhim(d)
 		s.whim.does = []wish{itCancelled, itAgain, itGone}[d.IntN(3)]
 	}
@@ -174,15 +178,19 @@ func (w *world) mayBeginAfter(p *process, job *stint.Job) {
 	}
 }
 
-// upSQL finds a job, the flows around it, and those that called it, also of what was deleted.
+// timed is the kind of flows that have a timeout, which may cancel them.
+const timed = "timed"
+
+// upSQL finds a job, the flows around it, and those that called it, also of what was deleted, and whether it has a timeout.
 const upSQL = `
 with recursive up(job) as (
   select ?1
   union
   select ifnull((select flow from stint_entries where pos = up.job), (select flow from sim_gone_entries where pos = up.job)) from up where job is not null)
-select job from up where job is not null`
+select job, exists (select 1 from stint_entries where pos = up.job and kind = 'timed') or exists (select 1 from sim_gone_entries where pos = up.job and kind = 'timed')
+from up where job is not null`
 
-// wasAsked tells whether anybody may have cancelled a job, a flow that it is in, or a job that called it.
+// wasAsked tells whether anybody, or a timeout, may have cancelled a job, a flow that it is in, or a job that called it.
 func (w *world) wasAsked(job stint.ID) bool {
 	if _, asked := w.cancels.of(job); asked || !w.linked {
 		return asked
@@ -190,9 +198,10 @@ func (w *world) wasAsked(job stint.ID) bool {
 	asked := false
 	must(0, each(context.Background(), w.ground.db, upSQL, func(rows *sql.Rows) error {
 		var id stint.ID
-		err := rows.Scan(&id)
+		var late bool
+		err := rows.Scan(&id, &late)
 		_, one := w.cancels.of(id)
-		asked = asked || one
+		asked = asked || one || late
 		return err
 	}, int64(job)))
 	return asked
