@@ -10,13 +10,10 @@ import (
 
 const (
 	nextDueSQL = `
-	select min(t) from (
-	  select (select due from stint_waiting where due >= ? order by due, job limit 1) as t
-	  union all
-	  select (` + nextDeadlineSQL + `)
-	) where t is not null having min(t) is not null`
-
-	nextDeadlineSQL = `select deadline from stint_flows where deadline is not null order by deadline limit 1`
+	select * from (select due from stint_waiting where due >= ? order by due, job limit 1)
+	union all
+	select * from (select deadline from stint_flows where deadline is not null order by deadline limit 1)
+	order by due limit 1`
 
 	dueSQL = `
 	select ` + waitColumns + ` from stint_waiting

@@ -272,29 +272,33 @@ begin
   perform stint.note(array(
     select w.job from stint.waiting w
     where w.job = any (array(select unnest(changed || others) except select unnest(mine))) and w.why = 'blocked'));
-  insert into stint.notes (jobs, flow)
-    select array[a.oldest], a.flow from unnest(flows, oldest) as a(flow, oldest)
-    where a.flow <> all (mine) and (select w.job from stint.waiting w where w.job = a.flow) is not null; -- a join may begin with all that waits
   if cardinality(others) = p_limit then
     -- Those behind the one with so many watchers come first then, so that they are not noted again each time.
     insert into stint.notes (jobs, after)
       select changed[array_position(changed, watched[p_limit]):], others[p_limit];
   end if;
 
-  update stint.waiting w set due = p_due
-    where w.due - p_due > interval '0' and w.job = any (awaiting) and exists ( -- not by the index of due times, which has all that waits
-      select from jsonb_each_text(w.awaits) as a(step, name)
-      where exists (select from stint.signals s where s.job = w.job and s.name = a.name and not exists (select from stint.steps t where t.signal = s.n))
-         or exists (select from stint.steps t where t.job = w.job and t.name = a.step and t.result is not null));
+  if cardinality(awaiting) > 0 then
+    update stint.waiting w set due = p_due
+      where w.due - p_due > interval '0' and w.job = any (awaiting) and exists ( -- not by the index of due times, which has all that waits
+        select from jsonb_each_text(w.awaits) as a(step, name)
+        where exists (select from stint.signals s where s.job = w.job and s.name = a.name and not exists (select from stint.steps t where t.signal = s.n))
+           or exists (select from stint.steps t where t.job = w.job and t.name = a.step and t.result is not null));
+  end if;
   -- Of a job that was deleted before its signal was committed.
   delete from stint.signals s
     where s.job = any (changed) and not exists (select from stint.entries e where e.pos = s.job);
 
   -- What was added to a flow is perhaps older than others that were looked at; 0 has all of them looked at anew, as one took the
   -- place of one that failed. If the flow is being cancelled, so is what was added.
-  update stint.waiting w set seen = least(w.seen, a.oldest), verdict = case when a.oldest > 0 then w.verdict else 0 end
-    from unnest(flows, oldest) as a(flow, oldest) where w.job = a.flow and w.job = any (mine);
-  update stint.cancellations c set down_to = null where c.job = any (flows);
+  if flows is not null then
+    insert into stint.notes (jobs, flow)
+      select array[a.oldest], a.flow from unnest(flows, oldest) as a(flow, oldest)
+      where a.flow <> all (mine) and (select w.job from stint.waiting w where w.job = a.flow) is not null; -- a join may begin with all that waits
+    update stint.waiting w set seen = least(w.seen, a.oldest), verdict = case when a.oldest > 0 then w.verdict else 0 end
+      from unnest(flows, oldest) as a(flow, oldest) where w.job = a.flow and w.job = any (mine);
+    update stint.cancellations c set down_to = null where c.job = any (flows);
+  end if;
   select d.begun, d.unsure into begun, unsure
     from stint.decide(array(select unnest(mine) except select unnest(awaiting)), p_due) as d;
   -- Who adds leaves a note as well, so these wait for the next look from the beginning: no number is above noted.
