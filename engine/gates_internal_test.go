@@ -245,3 +245,27 @@ func TestAGateThatNobodyUsesIsForgottenWithItsSets(t *testing.T) {
 		}
 	}
 }
+
+func TestNoPermitIsPassedOnOnceTheSessionStops(t *testing.T) {
+	for _, stopped := range []bool{false, true} {
+		all := pools{all: []*pool{newPool(make([]slot, 2), 0, 0)}}
+		set := setOf(&gate{name: "one", held: 1, rule: stint.LimitRule{AtOnce: 1}})
+		set.runIn(all.all[0])
+		p := &permits{s: &session{capacity: newWakeup()}, news: newWakeup(), sets: map[string]*gateSet{"one": set}}
+		entry := store.Entry{Suspect: suspectAlone}
+		entry.Limits = "one"
+		first, second := &task{pool: all.all[0], entry: &entry, runner: new(kindRunner)}, &task{pool: all.all[0], entry: &entry, runner: new(kindRunner)}
+		for _, one := range []*task{first, second} {
+			one.claim = &claimState{}
+			p.wait(one, "one")
+		}
+		if stopped {
+			p.close()
+			all.close()
+		}
+		p.ended(first)
+		if second.permitted == stopped {
+			t.Errorf("the session stopped: %v; the next one got the permit: %v", stopped, second.permitted)
+		}
+	}
+}

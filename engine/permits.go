@@ -352,16 +352,21 @@ func (p *permits) admitOthersLocked(g *gate) {
 	}
 }
 
+// close is called when the session stops, before its pools are closed: none of those that wait goes to its pool any more.
+func (p *permits) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+}
+
 // takeWaiting takes away the tasks of a pool that have waited for permits for a while, or whose limit is
-// paused, since they take room from others, or all of them when the session stops: then none goes to its
-// pool any more.
-func (p *permits) takeWaiting(of *pool, longerThan time.Duration, stop bool) (tasks []*task) {
-	if of.limited.Load() == 0 && !stop {
+// paused, since they take room from others.
+func (p *permits) takeWaiting(of *pool, longerThan time.Duration) (tasks []*task) {
+	if of.limited.Load() == 0 {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closed = p.closed || stop
 	now := time.Now()
 	for _, set := range p.sets {
 		paused := set.paused()

@@ -112,7 +112,7 @@ func (w *returner) tick() {
 		w.returnReady()
 		w.returnAlone()
 	}
-	for _, t := range w.s.permits.takeWaiting(p, staleAfter, false) {
+	for _, t := range w.s.permits.takeWaiting(p, staleAfter) {
 		w.s.sendOutcome(w.s.returnUnstarted(t), w.ended)
 	}
 	if w.next == nil {
@@ -182,7 +182,7 @@ func (w *returner) stop() {
 	for _, t := range w.takeWaiting() {
 		w.s.sendOutcome(w.s.returnUnstarted(t), w.ended)
 	}
-	for _, t := range w.s.permits.takeWaiting(w.p, 0, true) {
+	for _, t := range w.s.permits.takeWaiting(w.p, 0) {
 		w.s.sendOutcome(w.s.returnUnstarted(t), w.ended)
 	}
 	for _, t := range w.p.endGathering() {

@@ -174,7 +174,11 @@ func (s *session) run(ctx context.Context) error {
 	s.current.Store(s)
 	defer s.current.CompareAndSwap(s, nil)
 	var stages sync.WaitGroup
-	stages.Go(func() { defer s.pools.close(); s.claim(claiming) })
+	stages.Go(func() {
+		defer s.pools.close()
+		defer s.permits.close()
+		s.claim(claiming)
+	})
 	stages.Go(func() { defer close(s.ended); s.execute(s.ended); s.inlineRuns.close() })
 	stages.Go(func() { s.finish(s.ended) })
 
