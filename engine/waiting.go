@@ -50,7 +50,7 @@ func (s *session) promote(ctx context.Context) {
 		}
 		next := all
 		switch {
-		case p.Moved == promoteBatch:
+		case p.More:
 			next = 0
 		case p.Next > 0:
 			next = min(next, p.Next)

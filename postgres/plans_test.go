@@ -162,27 +162,29 @@ func TestWhatWakesOneJobCostsTheSameHoweverManyWait(t *testing.T) {
 			s := verified(t)
 			keepStatistics(t, s)
 			conn := connect(t, s)
-			promote := func(before string) int {
-				return cost(t, conn, before, s.sql.in(`select * from stint.promote('-infinity', 1000)`))
+			promote := func(after string) int {
+				return cost(t, conn, `with jobs as (`+after+`) insert into stint.notes (jobs) select * from jobs`, s.sql.in(`select * from stint.promote('-infinity', 1000)`))
 			}
-			if few > 0 {
-				waitForever(t, s, few)
-				exec(t, s, "analyze")
-			}
-			for range 7 {
-				promote(`insert into stint.notes (jobs) values ('{1}'); insert into stint.cancellations (job) values (1)`)
-			}
-			waitForever(t, s, 50_000)
-			for what, jobs := range map[string]string{
+			news := map[string]string{
 				"a signal": `select array[min(job)] from stint.signals`,
 				"the end of a job": `
 					insert into stint.executions (pos, nonce, engine, started, finished, attempt, slot, outcome, final)
 					select min(watch), 1, 1, now(), now(), 1, 1, 1, true from stint.waiting returning array[pos]`,
 				"a cancellation": `insert into stint.cancellations (job) select max(job) from stint.waiting returning array[job]`,
-			} {
-				before := `with jobs as (` + jobs + `) insert into stint.notes (jobs) select * from jobs`
-				promote(before) // which reads the catalogue as well
-				if got := promote(before); got > 300 {
+			}
+			for i := range 7 { // plans are made for what waits now, and stay
+				waitForever(t, s, max(4, few))
+				if i == 0 && few > 0 {
+					exec(t, s, "analyze")
+				}
+				for _, after := range news {
+					promote(after)
+				}
+			}
+			waitForever(t, s, 50_000)
+			for what, after := range news {
+				promote(after) // which reads the catalogue as well
+				if got := promote(after); got > 300 {
 					t.Errorf("for %s it asks for %d blocks", what, got)
 				}
 			}
@@ -205,7 +207,7 @@ func waitForever(t *testing.T, s *Store, n int) {
 		  insert into stint.steps (job, name, pos, began, ended, question, until)
 		  select pos, 'x', pos, now(), now(), jsonb_build_object('job', pos - 1), now() + interval '1 hour' from job where pos % 2 = 0)
 		insert into stint.waiting (job, due, body, why, attempt, priority, queue, kind, awaits, watch, seen, verdict)
-		select pos, now() + interval '1 hour', pos, 'blocked', 1, 0, 'default', 'k', '{"x": "a"}'::jsonb, null, null, null from job where pos % 2 = 1
+		select pos, now() + interval '1 hour' + pos * interval '1 second', pos, 'blocked', 1, 0, 'default', 'k', '{"x": "a"}'::jsonb, null, null, null from job where pos % 2 = 1
 		union all
 		select pos, null, pos, 'blocked', 1, 0, 'default', 'k', null, pos - 1, 0, 0 from job where pos % 2 = 0`, n)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/store"
+	"github.com/stint-go/stint/storetest"
 )
 
 // hear listens until the check ends.
@@ -47,6 +48,28 @@ var wakeTraps = []trap{
 	{"Who begins to listen looks for what came before", func(b *bench) error {
 		if !rings(b.hear()) {
 			return errors.New("no ring")
+		}
+		return nil
+	}},
+	{"A promotion that looked at as many notes as it may goes on at once", func(b *bench) error {
+		kind, f := stint.NewKind[int]("k"), stint.NewFlow("many")
+		kind.Add(f, "", 0, stint.Needs(kind.Each(f, make([]int, 25))...))
+		if _, err := f.Enqueue(b.Context(), stint.NewClient(b.s)); err != nil {
+			return err
+		}
+		w := storetest.Join(b, b.s, "k")
+		for _, e := range w.ClaimAll() {
+			w.Complete(e) // with a note of its own
+		}
+		for range 2 {
+			if p, err := b.s.Promote(b.Context(), time.Time{}, 10); err != nil || !p.More {
+				return fmt.Errorf("of 25 notes it looked at 10: %+v, %v", p, err)
+			}
+		}
+		for range 3 {
+			if p, err := b.s.Promote(b.Context(), time.Time{}, 10); err != nil || p.More {
+				return fmt.Errorf("it has looked at the last of 25 notes: %+v, %v", p, err)
+			}
 		}
 		return nil
 	}},

@@ -15,7 +15,7 @@ import (
 // maxMicroseconds is the longest wait that a Duration can count.
 const maxMicroseconds = int64(math.MaxInt64 / time.Microsecond)
 
-const promoteSQL = `select moved, until, next_in, noted from stint.promote($1, $2, $3)`
+const promoteSQL = `select moved, until, next_in, noted, more from stint.promote($1, $2, $3)`
 
 // Promote implements [store.Promoter].
 func (s *Store) Promote(ctx context.Context, from time.Time, limit int) (store.Promotion, error) {
@@ -35,7 +35,7 @@ func (s *Store) Promote(ctx context.Context, from time.Time, limit int) (store.P
 		note = s.noted.bound(time.Now())
 	}
 	// Under a stricter isolation two promoters would fail on each other.
-	scan := func(row pgx.Row) error { return row.Scan(&p.Moved, &until, &next, &note) }
+	scan := func(row pgx.Row) error { return row.Scan(&p.Moved, &until, &next, &note, &p.More) }
 	_, err := retryExplicit(s, func() (struct{}, error) {
 		return struct{}{}, s.once(ctx, scan, s.sql.promote, bound, limit, note)
 	})

@@ -63,6 +63,7 @@ func (s *Store) promote(ctx context.Context, from time.Time, limit int) (p store
 		if p.Moved = len(moved); p.Moved > 0 {
 			bound = moved[p.Moved-1].due
 			p.Until = fromMicro(bound)
+			p.More = p.Moved == limit
 		}
 		if err = c.nextDue(&p, bound); err == nil && left {
 			err = c.lookAtLeft(&p, limit)

@@ -19,4 +19,5 @@ type Promotion struct {
 	Moved int
 	Until time.Time     // the due time of the last job moved: a bound for the next scan
 	Next  time.Duration // how long until the next job is due, 0 when one is; negative when none waits
+	More  bool          // it did as much as it may at once, and there may be more to do now
 }

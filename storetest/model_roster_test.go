@@ -265,6 +265,7 @@ func (m *model) Promote(ctx context.Context, from time.Time, limit int) (store.P
 		p.Moved++
 		p.Until = r.due
 	}
+	p.More = p.Moved == limit && !m.is("does not say that there may be more")
 	if p.Next < 0 || deadline >= 0 && deadline < p.Next {
 		p.Next = deadline
 	}

@@ -399,6 +399,7 @@ var mutants = []struct{ fault, group string }{
 	{"leaves what is added while a flow is cancelled", "Flows"},
 	{"ends a cancelled flow at once", "Flows"},
 	{"takes a cancelled flow for failed", "Flows"},
+	{"does not say that there may be more", "Waiting"},
 	{"lets flows take as long as they want", "Flows"},
 	{"lets a flow that is retried take as long as it wants", "Flows"},
 	{"cancels flows before their time", "Flows"},

@@ -241,6 +241,7 @@ var waitingTests = []test{
 		for i, moved := range []int{3, 3, 1, 0} {
 			p := must(t.Store.Promote(t.ctx, from, 3))(t)
 			equal(t, p.Moved, moved, "call %d moved %d, want %d", i+1)
+			equal(t, p.More, moved == 3, "call %d: there may be more is %v, want %v", i+1)
 			last := at.Add(time.Duration(3*i+moved-1) * time.Millisecond)
 			expect(t, moved <= 0 || p.Until.Equal(last), "call %d moved until %v, want %v", i+1, p.Until, last)
 			if moved > 0 {

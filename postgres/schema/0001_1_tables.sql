@@ -227,8 +227,9 @@ create table stint.waiting (
   check ((why = 'blocked') = (awaits is not null or verdict is not null)),
   check ((seen is null) = (verdict is null))
 );
--- Promotion reads what is due, in the order of its due times.
-create index waiting_due on stint.waiting (due, job);
+-- Promotion reads what is due, in the order of its due times. By an expression, since a plan that is made while little waits would else look for
+-- jobs in this one, and read all of it.
+create index waiting_due on stint.waiting (due, (job + 0));
 -- Who waits for a job that ended.
 create index waiting_watch on stint.waiting (watch, job) where watch is not null;
 -- What waits for a retry function, and what people should look at: both rare.

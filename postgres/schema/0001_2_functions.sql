@@ -1473,7 +1473,7 @@ $$;
 -- 10. Rows that another session is moving are passed over.
 -- Notes are looked at first, those after p_note; the answer says how far it came.
 create function stint.promote(p_from timestamptz, p_limit integer, p_note bigint default 0,
-  out moved integer, out until timestamptz, out next_in bigint, out noted bigint)
+  out moved integer, out until timestamptz, out next_in bigint, out noted bigint, out more boolean)
 language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
@@ -1488,8 +1488,9 @@ begin
   perform set_config('synchronous_commit', 'off', true);
   -- First, so that it looks at no note of its own: others may not see yet what that is about.
   noted := p_note;
+  more := false;
   if exists (select from stint.notes t where t.n > p_note) then
-    select l.noted, l.begun into noted, begun from stint.look_at_notes(p_note, p_limit, clock) as l;
+    select l.noted, l.begun, l.more into noted, begun, more from stint.look_at_notes(p_note, p_limit, clock) as l;
   end if;
   if late then
     perform stint.cancel_late_flows(clock, p_limit);
@@ -1507,26 +1508,29 @@ begin
         select v.job from stint.waiting v where v.job = c.job and (select f.flow from stint.flows f where f.flow = v.job) is null for update skip locked) w limit p_limit));
     delete from stint.cancellations c where (select o.outcome from stint.end_of(c.job) as o) is not null;
   end if;
-  with due as materialized (
-    select w.ctid as place from stint.waiting w
-    where w.due >= p_from and w.due <= clock
-    order by w.due, w.job limit p_limit
-    for update skip locked
-  ), gone as (
-    delete from stint.waiting w where w.ctid = any (array(select d.place from due d)) returning w.* -- a join may begin with all that waits
-  ), added as (
-    insert into stint.entries (lane, job, body, due, attempt, priority, losses, suspect, queue, kind, faulty, limits)
-    select stint.lane(g.queue, g.priority, case when g.limits is null then 'normal' else stint.part_of(g.job) end, '', g.limits), g.job, g.body, g.due, g.attempt, g.priority, g.losses, g.suspect, g.queue, g.kind, g.faulty, g.limits
-    from gone g order by g.due, g.job
-    returning due
-  )
-  select count(*) + begun, max(a.due) into moved, until from added a;
+  moved := begun;
+  if exists (select from stint.waiting w where w.due >= p_from and w.due <= clock) then
+    with due as materialized (
+      select w.ctid as place from stint.waiting w
+      where w.due >= p_from and w.due <= clock
+      order by w.due, w.job + 0 limit p_limit
+      for update skip locked
+    ), gone as (
+      delete from stint.waiting w where w.ctid = any (array(select d.place from due d)) returning w.* -- a join may begin with all that waits
+    ), added as (
+      insert into stint.entries (lane, job, body, due, attempt, priority, losses, suspect, queue, kind, faulty, limits)
+      select stint.lane(g.queue, g.priority, case when g.limits is null then 'normal' else stint.part_of(g.job) end, '', g.limits), g.job, g.body, g.due, g.attempt, g.priority, g.losses, g.suspect, g.queue, g.kind, g.faulty, g.limits
+      from gone g order by g.due, g.job
+      returning due
+    )
+    select count(*) + begun, max(a.due), more or count(*) = p_limit into moved, until, more from added a;
+  end if;
   if moved > 0 then
     perform pg_notify('stint', 'work ' || pg_current_xact_id());
   end if;
   select greatest(0, extract(epoch from n.time - clock_timestamp()) * 1000000)::bigint into next_in
     from (select least(
-      (select w.due from stint.waiting w where w.due >= coalesce(until, p_from) order by w.due, w.job limit 1),
+      (select w.due from stint.waiting w where w.due >= coalesce(until, p_from) order by w.due, w.job + 0 limit 1),
       (select f.deadline from stint.flows f where f.deadline is not null order by f.deadline, f.flow limit 1)) as time) n
     where n.time is not null;
   -- Last, so that no lane is locked for long; and a claim is not waited for.

@@ -42,15 +42,42 @@ as $$
               when outcome = 1 then 0 else 2 end::smallint
 $$;
 
+-- What a job needs, and the jobs of a flow, are read in the order of one index: of rows that are compared as a whole no other one is thought of, also by plans that are
+-- made while the table is small.
+
 -- The first from p_from on, of the next p_look that a job needs, that has not ended (its verdict is null) or that ended
 -- with a higher verdict than p_verdict. The fence within has each of them looked at once.
 create function stint.next_need(p_child bigint, p_from bigint, p_verdict smallint, p_look integer) returns table (job bigint, verdict smallint) language sql stable rows 1
 as $$
   select l.parent, stint.verdict(l.wants, l.outcome)
   from (select n.parent, n.wants, o.outcome
-        from (select n.parent, n.wants from stint.needs n where n.child = p_child and n.parent >= p_from order by n.child, n.parent limit p_look) n
+        from (select n.parent, n.wants from stint.needs n where (n.child, n.parent) >= (p_child, p_from) and n.child <= p_child order by n.child, n.parent limit p_look) n
         cross join lateral stint.end_of(n.parent) as o offset 0) l
   where l.outcome is null or stint.verdict(l.wants, l.outcome) > p_verdict limit 1
+$$;
+
+-- From where on to look at what a job needs, of which p_from is looked at first: the next p_look are passed over up to the first that has not
+-- completed at its first attempt, as most do, or is needed to fail. They are looked up together, which takes a fourth of the time, if
+-- they stand close to each other.
+create function stint.after_completed(p_child bigint, p_from bigint, p_look integer) returns bigint language plpgsql stable
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_mergejoin = on set enable_hashjoin = off set enable_nestloop = off set enable_sort = off set enable_material = off set jit = off
+as $$
+declare
+  r record;
+begin
+  select min(n.parent) as oldest, max(n.parent) as newest, count(*) as many into r
+    from (select n.parent from stint.needs n where (n.child, n.parent) >= (p_child, p_from) and n.child <= p_child order by n.child, n.parent limit p_look) n;
+  if r.many < 100 or r.newest - r.oldest > 4 * r.many then
+    return p_from;
+  end if;
+  return coalesce(
+    (select n.parent
+     from (select n.parent, n.wants from stint.needs n where (n.child, n.parent) >= (p_child, p_from) and n.child <= p_child order by n.child, n.parent limit p_look) n
+     left join stint.executions x on x.pos = n.parent and x.pos >= r.oldest and x.pos <= r.newest and x.job is null and x.final
+     where x.outcome is distinct from 1 or n.wants = 2 limit 1),
+    r.newest + 1);
+end
 $$;
 
 -- The same of the jobs of a flow. Of one that another does again in the flow, that one counts.
@@ -58,7 +85,7 @@ create function stint.next_member(p_flow bigint, p_from bigint, p_verdict smalli
 as $$
   select l.pos, stint.verdict(null, l.outcome)
   from (select m.pos, o.outcome
-        from (select e.pos from stint.entries e where e.flow = p_flow and e.pos >= p_from order by e.flow, e.pos limit p_look) m
+        from (select e.pos from stint.entries e where (e.flow, e.pos) >= (p_flow, p_from) and e.flow <= p_flow order by e.flow, e.pos limit p_look) m
         cross join lateral stint.end_of(m.pos) as o offset 0) l
   where l.outcome is null
      or stint.verdict(null, l.outcome) > p_verdict and not exists (select from stint.entries r where r.recovered = l.pos and r.flow = p_flow) limit 1
@@ -70,10 +97,11 @@ $$;
 create function stint.open_need(p_child bigint, p_oldest bigint) returns table (job bigint) language sql stable rows 1
 as $$
   select l.parent
-  from (select max(n.parent) as newest from stint.needs n where n.child = p_child and p_oldest is not null) a
+  from (select n.parent as newest from stint.needs n where (n.child, n.parent) <= (p_child, 9223372036854775807) and n.child >= p_child and p_oldest is not null
+        order by n.child desc, n.parent desc limit 1) a
   cross join lateral (
     select n.parent from stint.needs n
-    where n.child = p_child and n.parent >= a.newest - (a.newest - p_oldest) / 4 order by n.child, n.parent limit 20) l
+    where (n.child, n.parent) >= (p_child, a.newest - (a.newest - p_oldest) / 4) and n.child <= p_child order by n.child, n.parent limit 20) l
   cross join lateral stint.end_of(l.parent) as o
   where o.outcome is null limit 1
 $$;
@@ -82,13 +110,18 @@ $$;
 create function stint.open_member(p_flow bigint, p_oldest bigint) returns table (job bigint) language sql stable rows 1
 as $$
   select l.pos
-  from (select max(e.pos) as newest from stint.entries e where e.flow = p_flow and p_oldest is not null) a
+  from (select e.pos as newest from stint.entries e where (e.flow, e.pos) <= (p_flow, 9223372036854775807) and e.flow >= p_flow and p_oldest is not null
+        order by e.flow desc, e.pos desc limit 1) a
   cross join lateral (
     select e.pos from stint.entries e
-    where e.flow = p_flow and e.pos >= a.newest - (a.newest - p_oldest) / 4 order by e.flow, e.pos limit 20) l
+    where (e.flow, e.pos) >= (p_flow, a.newest - (a.newest - p_oldest) / 4) and e.flow <= p_flow order by e.flow, e.pos limit 20) l
   cross join lateral stint.end_of(l.pos) as o
   where o.outcome is null limit 1
 $$;
+
+-- What decide sees of a job that waits for others, or of a flow: the next of those that it waits for that has not ended, whom to watch then; or
+-- that raises its verdict; or, if there are more than are looked at in one call, where to go on.
+create type stint.looked as (job bigint, next bigint, verdict smallint, watch bigint, later bigint);
 
 -- Look at jobs that wait for others, and at flows, whose rows are locked: have those ended that each waits for? Each watches
 -- one that has not. When there is none a job begins, is skipped or cancelled, and a flow ends. The answer is how many
@@ -102,9 +135,11 @@ declare
   flows  bigint[] := array(select f.flow from stint.flows f where f.flow = any (p_jobs));
   closed bigint[]; -- flows to which nobody can add meanwhile
   open   bigint[]; -- that watch one which has ended
+  found  stint.looked[];
   done   bigint[] := '{}';
-  part   bigint[];
+  over   stint.waiting[]; -- whose wait has ended
   noted  bigint[] := '{}';
+  ready  integer;
 begin
   begun := 0;
   if cardinality(flows) > 0 then
@@ -115,31 +150,38 @@ begin
     where w.job = any (p_jobs) and (w.watch is null or o.outcome is not null));
   -- Of each as often as its verdict rises, which is twice at most.
   while cardinality(open) > 0 loop
-    with found as materialized (
-      select w.job, x.job as next, x.verdict, o.job as watch,
-             case when x.job is null then (select n.parent from stint.needs n where n.child = w.job and n.parent >= w.seen order by n.child, n.parent offset look limit 1) end as later
-      from stint.waiting w left join lateral stint.next_need(w.job, w.seen, w.verdict, look) as x on true
+    -- By statements of their own: what is not there costs nothing.
+    found := array(
+      select row(w.job, x.job, x.verdict, o.job,
+                 case when x.job is null then (select n.parent from stint.needs n where (n.child, n.parent) >= (w.job, s.seen) and n.child <= w.job order by n.child, n.parent offset look limit 1) end)::stint.looked
+      from stint.waiting w
+      cross join lateral (
+        select case when (select n.parent from stint.needs n where (n.child, n.parent) >= (w.job, w.seen) and n.child <= w.job order by n.child, n.parent offset 100 limit 1) is null then w.seen
+                    else stint.after_completed(w.job, w.seen, look) end as seen offset 0) s
+      left join lateral stint.next_need(w.job, s.seen, w.verdict, look) as x on true
       left join lateral stint.open_need(w.job, x.job) as o on x.verdict is null
-      where w.job = any (open) and w.job <> all (flows)
-      union all
-      select w.job, x.job, x.verdict, o.job,
-             case when x.job is null then (select e.pos from stint.entries e where e.flow = w.job and e.pos >= w.seen order by e.flow, e.pos offset look limit 1) end
-      from stint.waiting w left join lateral stint.next_member(w.job, w.seen, w.verdict, look) as x on true
-      left join lateral stint.open_member(w.job, x.job) as o on x.verdict is null
-      where w.job = any (open) and w.job = any (flows)
-    ), moved as (
+      where w.job = any (open) and w.job <> all (flows));
+    if cardinality(flows) > 0 then
+      found := found || array(
+        select row(w.job, x.job, x.verdict, o.job,
+                   case when x.job is null then (select e.pos from stint.entries e where (e.flow, e.pos) >= (w.job, w.seen) and e.flow <= w.job order by e.flow, e.pos offset look limit 1) end)::stint.looked
+        from stint.waiting w left join lateral stint.next_member(w.job, w.seen, w.verdict, look) as x on true
+        left join lateral stint.open_member(w.job, x.job) as o on x.verdict is null
+        where w.job = any (open) and w.job = any (flows));
+    end if;
+    open := array(select f.job from unnest(found) as f where f.next is null and f.later is null);
+    done := done || open;
+    exit when cardinality(open) = cardinality(found);
+    with moved as (
       update stint.waiting w
         set seen = case when f.verdict is null then coalesce(f.next, f.later) else f.next + 1 end,
             watch = case when f.next is not null and f.verdict is null then coalesce(f.watch, f.next) else w.watch end,
             verdict = coalesce(f.verdict, w.verdict),
             cause = case when f.verdict is null then w.cause else f.next end
-        from found f where w.job = f.job and coalesce(f.next, f.later) is not null
+        from unnest(found) as f where w.job = f.job and coalesce(f.next, f.later) is not null
         returning w.job, f.verdict is not null as again
     )
-    select array(select m.job from moved m where m.again), noted || array(select m.job from moved m where not m.again),
-           array(select f.job from found f where f.next is null and f.later is null)
-      into open, noted, part;
-    done := done || part;
+    select array(select m.job from moved m where m.again), noted || array(select m.job from moved m where not m.again) into open, noted;
   end loop;
   if cardinality(flows) > 0 then
     -- A flow does not end while somebody adds to it, or before what was added was looked at.
@@ -148,30 +190,35 @@ begin
                   or d = any (closed) and not exists (select from stint.notes t where t.flow = d));
   end if;
   if cardinality(done) > 0 then
-    with later as ( -- its time has not come
+    if exists (select from stint.entries e where e.pos = any (done) and e.due > p_clock) then -- its time has not come
       update stint.waiting w set why = 'scheduled', due = e.due, watch = null, verdict = null, cause = null, seen = null
         from stint.entries e
-        where w.job = any (done) and e.pos = w.job and e.due > p_clock and w.verdict = 0 and w.job <> all (flows) returning w.job
-    ), over as (
-      delete from stint.waiting w using stint.entries e
-        where w.job = any (done) and e.pos = w.job and (e.due is null or e.due <= p_clock or w.verdict > 0 or w.job = any (flows))
-        returning w.*, w.job = any (flows) as is_flow
-    ), begun as (
-      insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty, limits)
-        select stint.lane(o.queue, o.priority, case when o.limits is null then 'normal' else stint.part_of(o.job) end, '', o.limits), o.job, o.body, o.attempt, o.priority, o.losses, o.suspect, o.queue, o.kind, o.faulty, o.limits
-        from over o where not o.is_flow and o.verdict = 0 order by o.job returning job
-    ), ended as (
-      insert into stint.executions (pos, nonce, engine, started, finished, job, attempt, slot, outcome, final, reason)
-        select o.job, 0, 0, p_clock, p_clock, null, 1, 0, f.outcome, true, stint.reason_of(o.job, f.outcome, o.cause)
-        from over o cross join lateral (
-          select case when o.is_flow and exists (select from stint.cancellations c where c.job = o.job) then 6
-                      when o.is_flow then case o.verdict when 0 then 1 else 2 end
-                      when o.verdict = 1 then 8 else 6 end::smallint as outcome) f
-        where o.is_flow or o.verdict > 0 returning pos
-    ), unmarked as (
-      delete from stint.cancellations c using ended e where c.job = e.pos
+        where w.job = any (done) and e.pos = w.job and e.due > p_clock and w.verdict = 0 and w.job <> all (flows);
+      get diagnostics begun = row_count;
+    end if;
+    with gone as (
+      delete from stint.waiting w where w.job = any (done) and w.verdict is not null returning w
     )
-    select (select count(*) from begun) + (select count(*) from later), noted || array(select e.pos from ended e) into begun, noted;
+    select array_agg(g.w) into over from gone g;
+    insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty, limits)
+      select stint.lane(o.queue, o.priority, case when o.limits is null then 'normal' else stint.part_of(o.job) end, '', o.limits), o.job, o.body, o.attempt, o.priority, o.losses, o.suspect, o.queue, o.kind, o.faulty, o.limits
+      from unnest(over) as o where o.verdict = 0 and o.job <> all (flows) order by o.job;
+    get diagnostics ready = row_count;
+    begun := begun + ready;
+    if ready < cardinality(over) then
+      with ended as (
+        insert into stint.executions (pos, nonce, engine, started, finished, job, attempt, slot, outcome, final, reason)
+          select o.job, 0, 0, p_clock, p_clock, null, 1, 0, f.outcome, true, stint.reason_of(o.job, f.outcome, o.cause)
+          from unnest(over) as o cross join lateral (
+            select case when o.job = any (flows) and exists (select from stint.cancellations c where c.job = o.job) then 6
+                        when o.job = any (flows) then case o.verdict when 0 then 1 else 2 end
+                        when o.verdict = 1 then 8 else 6 end::smallint as outcome) f
+          where o.verdict > 0 or o.job = any (flows) returning pos
+      ), unmarked as (
+        delete from stint.cancellations c using ended e where c.job = e.pos
+      )
+      select noted || array(select e.pos from ended e) into noted;
+    end if;
   end if;
   perform stint.note(noted);
 end
@@ -228,12 +275,11 @@ $$;
 
 -- Look at notes above p_note, of about p_limit jobs: wake those that wait for a signal which is
 -- there, and decide about those that wait for jobs. A row that somebody else has in hand is
--- noted again. The answer is the last note, and how many jobs began.
-create function stint.look_at_notes(p_note bigint, p_limit integer, p_due timestamptz, out noted bigint, out begun bigint) language plpgsql
+-- noted again. The answer is the last note, how many jobs began, and whether there may be more notes than so many.
+create function stint.look_at_notes(p_note bigint, p_limit integer, p_due timestamptz, out noted bigint, out begun bigint, out more boolean) language plpgsql
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 declare
-  notes   bigint[];
   changed bigint[]; -- the jobs that were noted
   afters  bigint[]; -- who watches one is looked at above this
   flows   bigint[]; -- to which jobs were added
@@ -245,26 +291,33 @@ declare
   unsure  bigint[]; -- flows to which somebody may be adding
 begin
   begun := 0;
-  select array_agg(l.n), max(l.n) into notes, noted
-    from (select t.n, sum(cardinality(t.jobs)) over (order by t.n) - cardinality(t.jobs) as before
-          from (select o.n, o.jobs from stint.notes o where o.n > p_note order by o.n limit p_limit for update skip locked) t) l
-    where l.before < p_limit;
-  if notes is null then
-    noted := p_note;
+  with gone as (
+    delete from stint.notes d where d.n = any (array(
+      select l.n
+      from (select t.n, sum(cardinality(t.jobs)) over (order by t.n) - cardinality(t.jobs) as before
+            from (select o.n, o.jobs from stint.notes o where o.n > p_note order by o.n limit p_limit for update skip locked) t) l
+      where l.before < p_limit)) returning d.n, d.jobs, d.after, d.flow
+  ), job as (
+    select u.job, min(case when u.i = 1 then g.after else 0 end) as after
+    from gone g cross join lateral unnest(g.jobs) with ordinality as u(job, i) group by u.job
+  ), added as (
+    select g.flow, min(g.jobs[1]) as oldest from gone g where g.flow is not null group by g.flow
+  )
+  select coalesce((select max(g.n) from gone g), p_note),
+         array(select j.job from job j order by j.after, j.job), array(select j.after from job j order by j.after, j.job),
+         array(select a.flow from added a order by a.flow), array(select a.oldest from added a order by a.flow)
+    into noted, changed, afters, flows, oldest;
+  more := cardinality(changed) >= p_limit;
+  if cardinality(changed) = 0 then
     return;
   end if;
-  select array_agg(j.job order by j.after, j.job), array_agg(j.after order by j.after, j.job) into changed, afters
-    from (select u.job, min(case when u.i = 1 then t.after else 0 end) as after
-          from stint.notes t cross join lateral unnest(t.jobs) with ordinality as u(job, i) where t.n = any (notes) group by u.job) j;
-  select array_agg(a.flow), array_agg(a.oldest) into flows, oldest
-    from (select t.flow, min(t.jobs[1]) as oldest from stint.notes t
-          where t.n = any (notes) and t.flow is not null group by t.flow) a;
-  delete from stint.notes t where t.n = any (notes);
   select array_agg(c.parent), array_agg(c.job) into watched, others
     from (select s.job as parent, w.job from unnest(changed, afters) as s(job, after)
           cross join lateral (select v.job from stint.waiting v where v.watch = s.job and v.job > s.after order by v.watch, v.job limit p_limit) w
           order by s.after, s.job, w.job limit p_limit) c;
-  changed := changed || stint.tell_callers(changed, p_due);
+  if exists (select from stint.steps t where t.question->>'job' = any (changed::text[]) and t.result is null and t.question ? 'job') then
+    changed := changed || stint.tell_callers(changed, p_due);
+  end if;
   select coalesce(array_agg(l.job), '{}'), coalesce(array_agg(l.job) filter (where l.awaits), '{}') into mine, awaiting
     from (select w.job, w.awaits is not null as awaits from stint.waiting w
           where w.job = any (changed || others || flows) and w.why = 'blocked' order by w.job for no key update skip locked) l;
@@ -291,7 +344,7 @@ begin
 
   -- What was added to a flow is perhaps older than others that were looked at; 0 has all of them looked at anew, as one took the
   -- place of one that failed. If the flow is being cancelled, so is what was added.
-  if flows is not null then
+  if cardinality(flows) > 0 then
     insert into stint.notes (jobs, flow)
       select array[a.oldest], a.flow from unnest(flows, oldest) as a(flow, oldest)
       where a.flow <> all (mine) and (select w.job from stint.waiting w where w.job = a.flow) is not null; -- a join may begin with all that waits
