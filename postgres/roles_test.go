@@ -231,7 +231,7 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 			`insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions) values (1, 1, 1, 1, 1, '5', 5, '{1}')`,
 			`insert into stint.steps (job, name, pos, began, ended, result) values (1, 's', 1, now(), now(), '1')`, `delete from stint.steps`,
 			`insert into stint.engines select * from stint.engines`, `update stint.beats set drain = true`,
-			`select stint.pause('q')`, `select stint.resume('q')`, `select stint.cancel(1)`, `select stint.erase('{1}')`, `select stint.again('{1}', null, null, false, false)`, `select stint.promote('2000-01-01', 1)`,
+			`select stint.pause('q')`, `select stint.resume('q')`, `select stint.cancel(1)`, `select stint.erase('{1}')`, `select stint.again('{1}', null, null, false, false)`, `select stint.look_at_notes(0, 1, now())`,
 			`update stint.meta set version = 9`, `truncate stint.entries`,
 			`insert into stint.changes (way, operation) values ('api', 'x')`, `update stint.changes set by = 'somebody else'`, `delete from stint.changes`,
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	calledSQL    = `select job from stint_steps indexed by stint_steps_called where question ->> 'job' = ? and result is null and question is not null`
+	calledSQL    = `select job from stint_steps indexed by stint_steps_called where question ->> 'job' = ?1 and result is null and question is not null`
 	tellSQL      = `update stint_steps set ended = ?2, result = ?3 where question ->> 'job' = ?1 and result is null and question is not null`
 	reasonOfSQL  = `select reason, result from stint_executions where (pos = ?1 and job is null or job = ?1) and final = 1`
 	failureOfSQL = `

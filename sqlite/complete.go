@@ -88,7 +88,7 @@ func (s *Store) finishIn(ctx context.Context, tx *sql.Tx, engine store.EngineID,
 		return cmp.Or(err, errConcluded)
 	}
 	if x.Flow {
-		if _, err := tx.ExecContext(ctx, s.named(noteSQL), int64(x.Job), 0); err != nil {
+		if _, err := tx.ExecContext(ctx, s.named(noteEndSQL), int64(x.Job)); err != nil {
 			return translate(err)
 		}
 	}

@@ -195,7 +195,8 @@ func (r *recorder) endOfMember(x *store.Completion) error {
 	if !x.Flow || !x.Final {
 		return nil
 	}
-	return r.note(int64(x.Job))
+	_, err := r.exec(noteEndSQL, int64(x.Job))
+	return err
 }
 
 // heed returns what is recorded of an attempt if its job was cancelled: no

@@ -23,6 +23,12 @@ const (
 	  case when not exists (select 1 from stint_entries o where o.pos = %[1]s) then 6 end)`
 
 	noteSQL     = `insert into stint_notes (job, after) values (?, ?) on conflict (job) do update set after = excluded.after`
+	// noteEndSQL notes that a job has ended, if somebody waits for that. There is one writer at a time, so nobody begins to meanwhile.
+	noteEndSQL = `
+	insert into stint_notes (job, after) select ?1, 0
+	where exists (select 1 from stint_waiting indexed by stint_waiting_watch where watch = ?1) or exists (` + calledSQL + `)
+	on conflict (job) do update set after = 0`
+
 	nextNoteSQL = `select job, after from stint_notes order by job limit 1`
 	lookedSQL   = `delete from stint_notes where job = ?`
 	watchersSQL = `select job from stint_waiting indexed by stint_waiting_watch where watch = ? and job > ? order by job limit ?`
