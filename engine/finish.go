@@ -24,6 +24,7 @@ const maxFlush = 5000
 const (
 	fewOutcomes = 512
 	maxRest     = 25 * time.Millisecond
+	flowRest    = 5 * time.Millisecond // at most, while outcomes are of jobs that others may wait for
 )
 
 // finish is the last stage. Outcomes gather while the previous flush runs, so the load itself sets
@@ -55,7 +56,11 @@ func (s *session) finish(ended <-chan *task) {
 		began := time.Now()
 		s.flush(batch[:n], buf)
 		if 1 < n && n < fewOutcomes && !slices.ContainsFunc(batch[:n], isInline) {
-			time.Sleep(min(maxRest, time.Duration(n)*time.Since(began)))
+			longest := maxRest
+			if slices.ContainsFunc(batch[:n], func(t *task) bool { return t.done.Flow }) {
+				longest = flowRest
+			}
+			time.Sleep(min(longest, time.Duration(n)*time.Since(began)))
 		}
 		clear(buf[:n])
 		clear(batch)

@@ -67,13 +67,13 @@ declare
   r record;
 begin
   select min(n.parent) as oldest, max(n.parent) as newest, count(*) as many into r
-    from (select n.parent from stint.needs n where (n.child, n.parent) >= (p_child, p_from) and n.child <= p_child order by n.child, n.parent limit p_look) n;
+    from (select n.parent from stint.needs n where n.child = p_child and n.parent >= p_from order by n.parent limit p_look) n;
   if r.many < 100 or r.newest - r.oldest > 4 * r.many then
     return p_from;
   end if;
   return coalesce(
     (select n.parent
-     from (select n.parent, n.wants from stint.needs n where (n.child, n.parent) >= (p_child, p_from) and n.child <= p_child order by n.child, n.parent limit p_look) n
+     from (select n.parent, n.wants from stint.needs n where n.child = p_child and n.parent >= p_from order by n.parent limit p_look) n
      left join stint.executions x on x.pos = n.parent and x.pos >= r.oldest and x.pos <= r.newest and x.job is null and x.final
      where x.outcome is distinct from 1 or n.wants = 2 limit 1),
     r.newest + 1);
