@@ -31,7 +31,11 @@ func TestFlowsKeepTheirOrder(t *testing.T) {
 	dice, client := w.dice(7), stint.NewClient(w.store)
 	var flows []stint.ID
 	const open = `select count(*) from stint.waiting w join stint.flows f on f.flow = w.job`
-	left, rounds := time.Now().Add(pace.Of(3*time.Minute)), jobs(t, 10)
+	rounds, wide := jobs(t, 10), 100
+	left := time.Now().Add(pace.Of(3 * time.Minute))
+	if rounds > 10 {
+		left, wide = time.Now().Add(time.Duration(rounds)*pace.Of(time.Minute)), 10_000
+	}
 	for round := 0; round < rounds || w.number(open) > 0; round++ {
 		for i := range 20 {
 			if round >= rounds {
@@ -39,7 +43,7 @@ func TestFlowsKeepTheirOrder(t *testing.T) {
 			}
 			g := graph{world: w, name: fmt.Sprintf("flow-%d-%d", round, i), dice: dice}
 			if i == 0 {
-				g.join(100)
+				g.join(wide)
 			} else {
 				g.random(2 + dice.IntN(12))
 			}
@@ -72,6 +76,7 @@ type graph struct {
 	*world
 	name  string
 	dice  *rand.Rand
+	wide  int // how many the last one needs; 0 for a random graph
 	flow  *stint.Flow
 	nodes []*stint.Node
 	keys  []string
@@ -82,7 +87,7 @@ func (g *graph) add(opts ...stint.Option) *stint.Node {
 	if g.flow == nil {
 		g.flow = stint.NewFlow(g.name)
 	}
-	args := chaos.Args{Key: fmt.Sprintf("%s-%d", g.name, len(g.nodes)), Work: g.dice.IntN(300)}
+	args := chaos.Args{Key: fmt.Sprintf("%s-%d", g.name, len(g.nodes)), Work: g.dice.IntN(300) / (1 + g.wide/100)}
 	opts = append(opts, stint.Retry(retry.Fixed(4, 20*time.Millisecond)), stint.MaxLosses(1000))
 	if g.dice.IntN(8) == 0 {
 		args.Fail = 10
@@ -106,6 +111,7 @@ func (g *graph) random(n int) {
 }
 
 func (g *graph) join(n int) {
+	g.wide = n
 	for range n {
 		g.add()
 	}
