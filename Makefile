@@ -167,7 +167,7 @@ powerloss: ## cut the power of a disk below SQLite at any write (SEEDS=1000), or
 # Measurements are a module of their own, bench/, and so are the peers that stint is compared with: nobody who builds stint
 # downloads them. The server or the file's directory is named by --db; without it, an SQLite file here is measured.
 .PHONY: bench
-bench: ## measure: burn, steady, latency, single, limit or pages (ARGS="latency --db URL --runs 5"; ARGS= lists them)
+bench: ## measure: burn, steady, latency, flows, single, limit or pages (ARGS="latency --db URL --runs 5"; ARGS= lists them)
 	@$(GO) build -C bench -o ../bin/stint-bench .
 	@./bin/stint-bench $(if $(filter command line,$(origin ARGS)),$(ARGS),burn)
 

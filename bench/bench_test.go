@@ -207,6 +207,17 @@ func TestLatencyStandsBesideTheFloor(t *testing.T) {
 	})
 }
 
+func TestJobsBeginAfterThoseThatTheyNeed(t *testing.T) {
+	onEach(t, func(t *testing.T, db string, postgres bool) {
+		r := measure(t, db, "flows --jobs 50 --rounds 1").Results[0]
+		for _, name := range []string{"enqueue to start", "end to start in a chain", "last end to start of the join"} {
+			if ms := has(t, r, name, "p50 ms", "p99 ms", "max ms").Medians["p50 ms"]; ms <= 0 {
+				t.Errorf("%s took %v ms", name, ms)
+			}
+		}
+	})
+}
+
 // ahead is a store whose clock is wrong, and takes its time.
 type ahead struct {
 	store.Store
