@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
@@ -259,6 +263,91 @@ func TestARunThatAWaitEndedTakesNoMore(t *testing.T) {
 		job := until(t, s, id, stint.Completed)
 		if got, err := kind.Result(job); err != nil || got != "in between" || runs.Load() != 2 {
 			t.Errorf("after %d runs it has %q, %v", runs.Load(), got, err)
+		}
+	})
+}
+
+// Signals are sent in the moment in which the handler begins to wait for them: before it looks, between its look and its suspension, and
+// after that. STINT_RACES says how many, for a run of an hour.
+func TestASignalThatMeetsTheSuspensionIsTaken(t *testing.T) {
+	const each = 10
+	races := 1000
+	if text := os.Getenv("STINT_RACES"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		races = n
+	}
+	onEach(t, func(t *testing.T, s anyStore) {
+		type wait struct {
+			job stint.ID
+			n   int
+		}
+		var (
+			mu    sync.Mutex
+			asked = map[stint.ID]int{} // how many signals, by the runs of a job
+			runs  atomic.Int64
+			waits = make(chan wait, 1000)
+		)
+		mux := stint.NewMux()
+		kind := stint.NewKind[struct{}]("races", stint.Retry(retry.None()))
+		stint.Handle(mux, kind, func(ctx context.Context, job *stint.Job, _ struct{}) error {
+			runs.Add(1)
+			for n := range each {
+				mu.Lock()
+				first := n == asked[job.ID]
+				if first {
+					asked[job.ID]++
+				}
+				mu.Unlock()
+				if first {
+					waits <- wait{job.ID, n}
+				}
+				value, err := stint.AwaitAs[int](ctx, fmt.Sprint(n), fmt.Sprint(n), time.Hour)
+				if err != nil {
+					return err
+				}
+				if value != n {
+					return fmt.Errorf("signal %d is %d", n, value)
+				}
+			}
+			return nil
+		})
+		start(t, s, mux, engine.Config{Slots: 20})
+		client := stint.NewClient(s)
+		var senders sync.WaitGroup
+		for range 20 {
+			senders.Go(func() {
+				for w := range waits {
+					if rand.IntN(2) == 0 {
+						time.Sleep(rand.N(3 * time.Millisecond))
+					}
+					if err := client.Signal(t.Context(), w.job, fmt.Sprint(w.n), w.n); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		for left := races / each; left > 0; left -= 500 {
+			ids, err := client.EnqueueMany(t.Context(), slices.Repeat([]stint.NewJob{newJob("races", `{}`, stint.Retry(retry.None()))}, min(left, 500)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			limit, cancel := context.WithTimeout(t.Context(), pace.Of(time.Minute))
+			defer cancel()
+			for _, id := range ids {
+				if job, err := client.Await(limit, id); err != nil || job.State != stint.Completed {
+					t.Fatalf("job %d: %+v, %v", id, job, err)
+				}
+			}
+		}
+		close(waits)
+		senders.Wait()
+		suspended := runs.Load() - int64(races/each)
+		t.Logf("%d signals, of which %d came after a suspension", races, suspended)
+		if suspended == 0 || suspended >= int64(races) {
+			t.Error("they met no suspension, or nothing else")
 		}
 	})
 }
