@@ -22,7 +22,7 @@ const (
 	  (select x.outcome from stint_executions x where x.job = %[1]s and x.final = 1),
 	  case when not exists (select 1 from stint_entries o where o.pos = %[1]s) then 6 end)`
 
-	noteSQL     = `insert into stint_notes (job, after) values (?, ?) on conflict (job) do update set after = excluded.after`
+	noteSQL = `insert into stint_notes (job, after) values (?, ?) on conflict (job) do update set after = excluded.after`
 	// noteEndSQL notes that a job has ended, if somebody waits for that. There is one writer at a time, so nobody begins to meanwhile.
 	noteEndSQL = `
 	insert into stint_notes (job, after) select ?1, 0
