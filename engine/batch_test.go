@@ -143,15 +143,18 @@ func TestABatchGathersWithoutASlotForAsLongAsItMay(t *testing.T) {
 			at   time.Duration
 			args string
 		}
+		var mu sync.Mutex
 		var calls []call
 		began := time.Now()
 		mux := stint.NewMux()
 		many(mux, stint.Gather(4, 4*time.Second), func(_ context.Context, jobs []stint.BatchJob[string]) error {
+			mu.Lock()
+			defer mu.Unlock()
 			calls = append(calls, call{time.Since(began).Round(time.Second), strings.Join(argsOf(jobs), "")})
 			return nil
 		})
-		other := 0
-		handle(mux, "other", func(context.Context, *stint.Job) error { other++; return nil })
+		other := new(atomic.Int32)
+		handle(mux, "other", func(context.Context, *stint.Job) error { other.Add(1); return nil })
 		stop := start(t, s, mux, engine.Config{Slots: 1})
 		enqueueMany(t, s, []string{"a"})
 		time.Sleep(time.Second)
@@ -159,9 +162,11 @@ func TestABatchGathersWithoutASlotForAsLongAsItMay(t *testing.T) {
 		enqueueMany(t, s, []string{"b"})
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if other != 1 || len(calls) != 0 {
-			t.Errorf("while a batch gathers %d other jobs ran, and %v", other, calls)
+		mu.Lock()
+		if other.Load() != 1 || len(calls) != 0 {
+			t.Errorf("while a batch gathers %d other jobs ran, and %v", other.Load(), calls)
 		}
+		mu.Unlock()
 		roster, err := s.Engines(t.Context())
 		if err != nil || len(roster) != 1 {
 			t.Fatal(roster, err)
