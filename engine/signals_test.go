@@ -268,7 +268,7 @@ func TestARunThatAWaitEndedTakesNoMore(t *testing.T) {
 }
 
 // Signals are sent in the moment in which the handler begins to wait for them: before it looks, between its look and its suspension, and
-// after that. STINT_RACES says how many, for a run of an hour.
+// after that. STINT_RACES says how many, for a longer run.
 func TestASignalThatMeetsTheSuspensionIsTaken(t *testing.T) {
 	const each = 10
 	races := 1000
@@ -335,12 +335,13 @@ func TestASignalThatMeetsTheSuspensionIsTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			limit, cancel := context.WithTimeout(t.Context(), pace.Of(time.Minute))
-			defer cancel()
 			for _, id := range ids {
 				if job, err := client.Await(limit, id); err != nil || job.State != stint.Completed {
+					cancel()
 					t.Fatalf("job %d: %+v, %v", id, job, err)
 				}
 			}
+			cancel()
 		}
 		close(waits)
 		senders.Wait()

@@ -139,6 +139,41 @@ var flowTests = []test{
 		expect(t, strings.Contains(t.info(g.ids["d"]).Reason, "enough") && t.info(g.id).Reason == "enough", "the reasons are %q and %q",
 			t.info(g.ids["d"]).Reason, t.info(g.id).Reason)
 	}},
+	{"Of many that one needs, one that did not simply complete counts", func(t *T) {
+		for _, c := range []struct {
+			fail, look       int // which one fails, and after which it is looked how far they are; -1 for none
+			all, failed, end stint.State
+		}{
+			{-1, -1, stint.Available, stint.Cancelled, stint.Available},
+			{-1, 130, stint.Available, stint.Cancelled, stint.Available},
+			{120, -1, stint.Cancelled, stint.Cancelled, stint.Available},
+			{120, 130, stint.Cancelled, stint.Cancelled, stint.Available},
+		} {
+			w, kind, f := t.join("k"), stint.NewKind[int]("k"), stint.NewFlow("many")
+			many := kind.Each(f, make([]int, 150))
+			all := kind.Add(f, "all", 0, stint.Needs(many...))
+			failed := kind.Add(f, "failed", 0, stint.NeedsFailure(many...))
+			end := kind.Add(f, "end", 0, stint.NeedsEnd(many...))
+			must(f.Enqueue(t.ctx, stint.NewClient(t.Store)))(t)
+			for i, e := range w.ClaimAll() {
+				if i == c.fail {
+					w.Finish(failedForGood, e)
+				} else {
+					w.Complete(e)
+				}
+				if i == c.look {
+					(&graph{t: t}).promotes()
+					t.states([]stint.ID{all.ID(), failed.ID(), end.ID()}, stint.Blocked)
+				}
+			}
+			(&graph{t: t}).promotes()
+			t.state(all.ID(), c.all)
+			t.state(failed.ID(), c.failed)
+			t.state(end.ID(), c.end)
+			w.Complete(w.ClaimAll()...)
+			(&graph{t: t}).promotes()
+		}
+	}},
 	{"A flow that takes longer than its timeout is cancelled", func(t *T) {
 		slow := t.flow("a b<a", stint.Timeout(time.Hour))
 		p := must(t.Store.Promote(t.ctx, time.Time{}, 1000))(t)
