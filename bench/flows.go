@@ -21,19 +21,13 @@ func flows(ctx context.Context, b *bench) error {
 		Name: "flows", Figures: timesFigures,
 		About: fmt.Sprintf("%d times: %d single jobs, a chain of %d, and a job that needs %d others", b.rounds, hops, hops, b.jobs),
 	}
-	names := []string{"enqueue to start", "end to start in a chain", "last end to start of the join"}
-	for i, turn := range contest.Jointly(len(names), func(ctx context.Context) (all []contest.Figures, err error) {
-		err = b.on(ctx, func(s *site) error {
-			times, err := s.flows(ctx)
-			for _, one := range times {
-				all = append(all, contest.Quantiles(one))
-			}
-			return err
-		})
+	bout.Entrants = b.jointly([]string{"enqueue to start", "end to start in a chain", "last end to start of the join"}, func(ctx context.Context, s *site) (all []contest.Figures, err error) {
+		times, err := s.flows(ctx)
+		for _, one := range times {
+			all = append(all, contest.Quantiles(one))
+		}
 		return all, err
-	}) {
-		bout.Entrants = append(bout.Entrants, contest.Entrant{Name: names[i], Turn: turn})
-	}
+	})
 	return b.hold(ctx, bout)
 }
 

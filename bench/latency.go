@@ -29,19 +29,14 @@ func latency(ctx context.Context, b *bench) error {
 		About: fmt.Sprintf("%v jobs a second for %v; ×n: how many times the floor (one insert, one NOTIFY, one select)", b.rate, b.duration),
 	}
 	names := []string{"floor", "enqueue to start", "return to start", "enqueue itself", "scheduled, late"}
-	for i, turn := range contest.Jointly(len(names), func(ctx context.Context) (all []contest.Figures, err error) {
-		err = b.on(ctx, func(s *site) error {
-			times, offset, err := s.idle(ctx)
-			for _, one := range [][]time.Duration{times.Floor, times.Start, times.Return, times.Call, times.Late} {
-				all = append(all, contest.Quantiles(one))
-			}
-			clocks = append(clocks, offset)
-			return err
-		})
+	bout.Entrants = b.jointly(names, func(ctx context.Context, s *site) (all []contest.Figures, err error) {
+		times, offset, err := s.idle(ctx)
+		for _, one := range [][]time.Duration{times.Floor, times.Start, times.Return, times.Call, times.Late} {
+			all = append(all, contest.Quantiles(one))
+		}
+		clocks = append(clocks, offset)
 		return all, err
-	}) {
-		bout.Entrants = append(bout.Entrants, contest.Entrant{Name: names[i], Turn: turn})
-	}
+	})
 	if err := b.hold(ctx, bout); err != nil {
 		return err
 	}

@@ -29,16 +29,7 @@ func single(ctx context.Context, b *bench) error {
 		Name: "single", About: fmt.Sprintf("%d producers, each with a connection of its own, for %v by turns: one job or one bare row for each transaction", b.producers, b.duration),
 		Figures: append([]contest.Figure{{Name: callRate}}, timesFigures...),
 	}
-	names := []string{"enqueue", "bare insert"}
-	for i, turn := range contest.Jointly(2, func(ctx context.Context) (all []contest.Figures, err error) {
-		err = b.on(ctx, func(s *site) error {
-			all, err = s.single(ctx)
-			return err
-		})
-		return all, err
-	}) {
-		bout.Entrants = append(bout.Entrants, contest.Entrant{Name: names[i], Turn: turn})
-	}
+	bout.Entrants = b.jointly([]string{"enqueue", "bare insert"}, func(ctx context.Context, s *site) ([]contest.Figures, error) { return s.single(ctx) })
 	return b.hold(ctx, bout)
 }
 

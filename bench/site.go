@@ -88,6 +88,20 @@ func (b *bench) on(ctx context.Context, do func(s *site) error) (err error) {
 	return do(s)
 }
 
+// jointly are entrants that are measured together on a site.
+func (b *bench) jointly(names []string, measure func(ctx context.Context, s *site) ([]contest.Figures, error)) (all []contest.Entrant) {
+	for i, turn := range contest.Jointly(len(names), func(ctx context.Context) (figures []contest.Figures, err error) {
+		err = b.on(ctx, func(s *site) error {
+			figures, err = measure(ctx, s)
+			return err
+		})
+		return figures, err
+	}) {
+		all = append(all, contest.Entrant{Name: names[i], Turn: turn})
+	}
+	return all
+}
+
 // open opens the store once more.
 func (s *site) open(ctx context.Context) (anyStore, func(), error) {
 	if s.isPostgres() {
