@@ -109,7 +109,7 @@ func (a *Run) await(ctx context.Context, name, signal string, d time.Duration) (
 		if err := s.noQuestion(name); err != nil {
 			return nil, err
 		}
-		ends := name + " until"
+		ends := name + awaitEnds
 		defer s.failed(ends) // it belongs to this one, which may be called again
 		until, err := step(ctx, true, Tx{}, ends, func(context.Context) (time.Time, error) {
 			return a.now().Add(min(max(0, d), retry.MaxWait)), nil
@@ -128,6 +128,9 @@ func (a *Run) await(ctx context.Context, name, signal string, d time.Duration) (
 		return taken, nil
 	})
 }
+
+// awaitEnds is what the step of an await that says until when it waits has behind its name.
+const awaitEnds = " until"
 
 // newAwaiting is what ends a run whose job waits for signals, by the steps that wait for them, for answers, or for jobs that
 // steps have called.

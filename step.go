@@ -226,7 +226,7 @@ type steps struct {
 	recorded  map[string]json.RawMessage
 	bytes     int               // of their results, and of those that are being recorded
 	running   int               // steps that are not recorded yet
-	called    map[string]string // where each step was called that runs or succeeded in this run
+	called    map[string]string // where each step was called in this run; empty once it may be called again
 	suspended *suspended
 	awaits    map[string]string // the signals that it waits for, by step; empty for the answer to a question
 	asked     map[string]ID     // the questions that are kept, or are being, and the jobs that were called
@@ -394,7 +394,8 @@ func compactLen(result json.RawMessage) int {
 func (s *steps) begin(name, from string, waits bool) (json.RawMessage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before, twice := s.called[name]
+	before := s.called[name]
+	twice := before != ""
 	if s.suspended != nil && (twice || !waits) {
 		return nil, s.suspended
 	}
@@ -416,7 +417,7 @@ func (s *steps) begin(name, from string, waits bool) (json.RawMessage, error) {
 func (s *steps) failed(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.called, name)
+	s.called[name] = ""
 }
 
 // reserve makes room for what a step came to, or takes it back.
@@ -542,10 +543,33 @@ func (s *steps) ended(name string, result json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running--; result == nil {
-		delete(s.called, name)
+		s.called[name] = ""
 		return
 	}
 	s.recorded[name] = result
+}
+
+// StepNames are the names of the steps that the run has called, and of those that earlier runs of the job
+// recorded and this one has not come to, each in their order. Of a run that completed the latter say that the
+// program has no such step any more, took another way, or that it is part of another step: if it was renamed,
+// what it did was done again. Both are nil while the run has called none.
+func (a *Run) StepNames() (called, missed []string) {
+	a.mu.Lock()
+	s := a.steps
+	a.mu.Unlock()
+	if s == nil {
+		return nil, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.recorded {
+		_, came := s.called[name]
+		if _, awaited := s.called[strings.TrimSuffix(name, awaitEnds)]; !came && !awaited {
+			missed = append(missed, name)
+		}
+	}
+	slices.Sort(missed)
+	return slices.Sorted(maps.Keys(s.called)), missed
 }
 
 const maxStepResult = 1 << 20

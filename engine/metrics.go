@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"regexp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,11 +27,12 @@ type meters struct {
 	mu      sync.Mutex // guards the rest
 	counts  report.Metrics
 	kinds   map[string]*report.Durations
-	sampled bool // the least prefetch was measured
+	called  map[[2]string]bool // the steps that runs called: their kinds and names
+	sampled bool               // the least prefetch was measured
 }
 
 func newMeters(instance string, slots int) *meters {
-	m := &meters{kinds: map[string]*report.Durations{}}
+	m := &meters{kinds: map[string]*report.Durations{}, called: map[[2]string]bool{}}
 	m.counts = report.Metrics{Instance: instance, Since: time.Now(), Workers: report.WorkerMetrics{Slots: int64(slots)}}
 	return m
 }
@@ -122,6 +125,61 @@ func (m *meters) ended(kind string, x *store.Completion) {
 	}
 	d.Add(took)
 }
+
+// steps keeps which steps runs of a kind call, and counts a job that completed without coming to steps that it had
+// recorded. It returns those that no run has called: the others belong to a way that it did not take, or are parts
+// of another step. Numbers in names are as one, as those of a loop.
+func (m *meters) steps(kind string, called, missed []string) (unknown []string) {
+	known := make([][2]string, len(called))
+	for i, name := range called {
+		known[i] = stepOf(kind, name)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	fresh := false
+	for _, step := range known {
+		if !m.called[step] && len(m.called) < maxStepNames {
+			m.called[step], fresh = true, true
+		}
+	}
+	all := slices.Clone(m.counts.Missed) // others read what was
+	if fresh {
+		all = slices.DeleteFunc(all, func(s report.MissedStep) bool { return m.called[[2]string{s.Kind, s.Step}] })
+	}
+	now, counted := time.Now().UTC().Round(0), map[int]bool{}
+	for _, name := range missed {
+		step := stepOf(kind, name)
+		if m.called[step] || len(m.called) == maxStepNames {
+			continue
+		}
+		unknown = append(unknown, name)
+		i := slices.IndexFunc(all, func(s report.MissedStep) bool { return [2]string{s.Kind, s.Step} == step })
+		if i < 0 {
+			if i = len(all); i == maxMissed {
+				continue
+			}
+			all = append(all, report.MissedStep{Kind: kind, Step: step[1]})
+		}
+		if !counted[i] {
+			counted[i] = true
+			all[i].Jobs++
+			all[i].Last = now
+		}
+	}
+	m.counts.Missed = all
+	return unknown
+}
+
+// How many names of steps an engine knows, over all kinds, and how many of them it tells that were not come to.
+const (
+	maxStepNames = 10_000
+	maxMissed    = 100
+)
+
+// stepOf is a kind and the name of a step, with # for each number.
+func stepOf(kind, name string) [2]string { return [2]string{kind, digits.ReplaceAllString(name, "#")} }
+
+var digits = regexp.MustCompile(`[0-9]+`)
 
 // retains counts jobs that retention deleted, and keeps how far it has come.
 func (m *meters) retains(deleted int, clean time.Time, kept time.Duration) {

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -65,6 +66,11 @@ func (p *provoking) Listen(ctx context.Context, ring func(store.News)) error {
 	return p.Store.Listen(ctx, ring)
 }
 
+// Steps says that each job has recorded a step which its handler has no more.
+func (p *provoking) Steps(context.Context, stint.ID) ([]stint.RecordedStep, error) {
+	return []stint.RecordedStep{{Name: "old", Result: json.RawMessage(`1`)}}, nil
+}
+
 // Whatever an engine counts really moves when that happens, and is what the
 // anyStore says as well. The fields are found by reflection, so that none is
 // forgotten.
@@ -81,6 +87,10 @@ func TestEveryCounterMoves(t *testing.T) {
 		handle(mux, "short", nap(time.Millisecond, nil))
 		handle(mux, "fails", nap(3*time.Millisecond, stint.NoRetry(errors.New("no"))))
 		handle(mux, "long", nap(2*time.Second, nil))
+		handle(mux, "steps", func(ctx context.Context, _ *stint.Job) error {
+			_, err := stint.Step(ctx, "new", func(context.Context) (int, error) { time.Sleep(time.Millisecond); return 1, nil })
+			return err
+		})
 		handle(mux, "endless", func(ctx context.Context, _ *stint.Job) error { <-ctx.Done(); return ctx.Err() })
 		e, err := engine.New(p, mux, engine.Config{Slots: 2, Instance: "ann", MetricsEvery: 5 * time.Second, Poll: time.Second,
 			Retention: store.Retention{KeepFor: store.KeepFor{All: store.Forever}, Queues: map[string]store.KeepFor{"passing": {All: time.Second}}}})
@@ -102,6 +112,7 @@ func TestEveryCounterMoves(t *testing.T) {
 			enqueue(t, s, "short", `{}`)
 		}
 		enqueue(t, s, "fails", `{}`)
+		enqueue(t, s, "steps", `{}`)
 		time.Sleep(10 * time.Second)
 		for range 3 {
 			enqueue(t, s, "long", `{}`)

@@ -11,6 +11,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
@@ -51,6 +52,14 @@ func (s *session) perform(t *task, one *slot) store.Result {
 	var result json.RawMessage
 	result, err = a.call(t.runner.handler)
 	end := classify(a, result, err)
+	if called, missed := a.StepNames(); called != nil {
+		if end.Outcome != stint.OutcomeCompleted {
+			missed = nil
+		}
+		if missed = s.meters.steps(e.Kind, called, missed); missed != nil {
+			end.Note = "it did not come to recorded steps: " + words.Several(missed)
+		}
+	}
 	if t.inline != nil && end.Outcome == stint.OutcomeReturned {
 		if err := context.Cause(t.inline.caller); err != nil {
 			end.Note = "the caller gave up: " + err.Error()

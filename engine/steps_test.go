@@ -81,6 +81,59 @@ func TestAHandlerGoesOnWhereItWas(t *testing.T) {
 	})
 }
 
+// A program that has a step under another name does it again, and will for all jobs that recorded it: the engine
+// tells that. A step within another one, and one that the program still has, are no such case.
+func TestAStepThatWasRenamedIsTold(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		once := func(context.Context) (int, error) { return 1, nil }
+		program := func(charge string, works bool) *engine.Engine {
+			mux := stint.NewMux()
+			handle(mux, "k", func(ctx context.Context, job *stint.Job) error {
+				_, err := stint.Step(ctx, "pages", func(ctx context.Context) (int, error) { return stint.Step(ctx, "page 1", once) })
+				if err == nil && (!works || job.Attempt > 1) {
+					if _, err = stint.Await[int](ctx, "approval", 0); errors.Is(err, stint.ErrNoSignal) {
+						err = nil
+					}
+				}
+				if err == nil && (!works || job.Attempt == 1) {
+					_, err = stint.Step(ctx, "gift", once)
+				}
+				if err == nil {
+					_, err = stint.Step(ctx, fmt.Sprint(charge, job.ID), once)
+				}
+				if err == nil && !works {
+					err = errors.New("not yet")
+				}
+				return err
+			})
+			e, err := engine.New(s, mux, engine.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}
+		job := enqueue(t, s, "k", `{}`, soon)
+		stop := run(t, program("charge ", false))
+		eventually(t, "it ran", func() bool { x, err := s.Job(t.Context(), job); return err == nil && len(x.Attempts) > 0 })
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		e := program("pay ", true)
+		if _, err := e.RunNow(t.Context(), newJob("k", `{}`)); err != nil {
+			t.Fatal(err)
+		}
+		run(t, e)
+		x := until(t, s, job, stint.Completed)
+		told := e.Metrics().Missed
+		if want := fmt.Sprintf("it did not come to recorded steps: charge %d", job); x.Attempts[len(x.Attempts)-1].Reason != want {
+			t.Errorf("it says %q, want %q", x.Attempts[len(x.Attempts)-1].Reason, want)
+		}
+		if len(told) != 1 || told[0].Kind != "k" || told[0].Step != "charge #" || told[0].Jobs != 1 || time.Since(told[0].Last) > time.Minute {
+			t.Errorf("told is %+v", told)
+		}
+	})
+}
+
 func TestStepsAtOnceAndInEachOther(t *testing.T) {
 	onEach(t, func(t *testing.T, s anyStore) {
 		const many = 50

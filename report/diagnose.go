@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/store"
 )
 
@@ -69,7 +70,7 @@ func Diagnose(ctx context.Context, store Source, e Options) ([]Finding, error) {
 			d.backlogs(running, signs.Backlogs)
 			d.undecided(signs.Undecided)
 			d.notes(running, signs.Flows)
-			d.ask(ctx, "how far retention has come", func(ctx context.Context) error { return d.retention(ctx, running) })
+			d.ask(ctx, "the metrics of engines", func(ctx context.Context) error { return d.metrics(ctx, running) })
 			d.ask(ctx, "the limits", func(ctx context.Context) error { return d.limits(ctx, running, signs.Backlogs) })
 			d.ask(ctx, "the schedules", func(ctx context.Context) error { return d.schedules(ctx, running) })
 		}
@@ -135,7 +136,7 @@ func (d *diagnosis) notLookedAt(what string, err error) {
 // advice says what to do about an error.
 func (d *diagnosis) advice(err error) string {
 	if d.stuck != nil && errors.Is(err, context.DeadlineExceeded) {
-		return "fix what is said of " + several(d.stuck) + " (blocked), and look again"
+		return "fix what is said of " + words.Several(d.stuck) + " (blocked), and look again"
 	}
 	if a, ok := d.store.(Hinter); ok {
 		return a.Advise(err)
@@ -209,18 +210,9 @@ func (d *diagnosis) kinds(ctx context.Context, bounded []string) error {
 		}
 	}
 	if err == nil && len(names) > 0 {
-		d.find(kindWithoutTimeout.Find("kinds "+several(names), map[string]any{"kinds": names}))
+		d.find(kindWithoutTimeout.Find("kinds "+words.Several(names), map[string]any{"kinds": names}))
 	}
 	return err
-}
-
-// several names a few, and says how many more there are.
-func several(names []string) string {
-	const few = 8
-	if len(names) > few {
-		return strings.Join(names[:few], ", ") + fmt.Sprintf(" and %d more", len(names)-few)
-	}
-	return strings.Join(names, ", ")
 }
 
 // counted is a number of things; at the limit of counting it says so.

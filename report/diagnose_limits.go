@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/store"
 )
 
@@ -89,7 +90,7 @@ func (d *diagnosis) halted(ctx context.Context, limiter store.Limiter, l store.L
 		names = append(names, g.Gate)
 	}
 	if len(gates) > 0 {
-		d.find(limitHalted.With("gates", several(names), "job", fmt.Sprint(gates[0].Failed), "gate", gates[0].Gate).
+		d.find(limitHalted.With("gates", words.Several(names), "job", fmt.Sprint(gates[0].Failed), "gate", gates[0].Gate).
 			Find("limit "+l.Name, map[string]any{"gates": names, "job": gates[0].Failed}))
 	}
 	return nil
@@ -112,7 +113,7 @@ func (d *diagnosis) boundless(all []store.LimitInfo, kinds []stint.KindInfo) {
 	}
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) > 0 {
-		d.find(limitWithoutRule.With("first", names[0]).Find("limits "+several(names), map[string]any{"limits": names}))
+		d.find(limitWithoutRule.With("first", names[0]).Find("limits "+words.Several(names), map[string]any{"limits": names}))
 	}
 }
 
@@ -197,7 +198,7 @@ func (d *diagnosis) full(l store.LimitInfo, gates []store.GateInfo, running crew
 		rule, _ := stint.ParseLimitRule(g.Rule)
 		if age := d.now.Sub(since); !said && !rule.InOrder && !since.IsZero() && age >= fullForLong {
 			said = true // once for a limit, of the key that most is asked for
-			d.find(limitFull.With("full", full, "holders", several(holders), "name", l.Name, "double", doubled(l.Rule)).
+			d.find(limitFull.With("full", full, "holders", words.Several(holders), "name", l.Name, "double", doubled(l.Rule)).
 				Find("limit "+l.Name, map[string]any{"gate": g.Gate, "held": g.Held, "asked": g.Asked, "oldest": since.UTC(), "oldest_seconds": age.Seconds()}))
 		}
 	}

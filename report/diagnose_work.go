@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -29,6 +30,9 @@ var (
 	retentionBehind = warning("retention_behind",
 		"it deletes for all engines and does not keep up: jobs that are kept for {kept} have been there for up to {late} longer",
 		"see what keeps it from deleting (findings about locks, the disk, or the horizon; the engine's log), or whether the database has processor time left; until then keep jobs for less time, or do less")
+	stepsMissed = warning("steps_missed",
+		"{done} completed without coming to what earlier runs of theirs had recorded: {steps}. A step that was given another name is done again by every job that has it under the old one",
+		"give a renamed step its old name again; stint queues pause keeps jobs from running until then. If it was removed, or runs may leave it out, there is nothing to do, and this is told for a day")
 	startByMissed = warning("start_by_missed",
 		"{late} of kind {kind} did not begin by the time that was set for it; what is not begun in time has failed when an engine comes to it",
 		"see why the queue is not worked off; more engines or slots, or a longer start_within")
@@ -113,7 +117,7 @@ func (d *diagnosis) versions(running crew) {
 	}
 	slices.Sort(all)
 	for _, v := range all {
-		names = append(names, fmt.Sprintf("%s (%s)", v, several(by[v])))
+		names = append(names, fmt.Sprintf("%s (%s)", v, words.Several(by[v])))
 	}
 	d.find(engineVersions.With("names", strings.Join(names, ", ")).Find("the engines that run", map[string]any{"versions": all}))
 }
@@ -157,23 +161,66 @@ func (d *diagnosis) notes(running crew, f FlowFacts) {
 // retentionSlack is how late retention may be, beside a tenth of the time that jobs are kept for.
 const retentionSlack = 10 * time.Minute
 
-// retention looks how far the engine has come that deletes old jobs, as it tells with its metrics.
-func (d *diagnosis) retention(ctx context.Context, running crew) error {
+// missedFor is how long a step that was not come to is told of.
+const missedFor = 24 * time.Hour
+
+// metrics looks at what the engines that run tell with their metrics.
+func (d *diagnosis) metrics(ctx context.Context, running crew) error {
 	keeper, ok := d.store.(MetricsKeeper)
 	if !ok {
 		return nil
 	}
 	all, err := keeper.EngineMetrics(ctx)
+	all = slices.DeleteFunc(all, func(m Metrics) bool {
+		return !slices.ContainsFunc(running, func(e store.EngineInfo) bool { return e.Token == m.Engine })
+	})
+	d.retention(all)
+	d.missed(all)
+	return err
+}
+
+// missed tells of steps that the program seems to have no more, by kind.
+func (d *diagnosis) missed(all []Metrics) {
+	type missed struct {
+		steps []string
+		jobs  int64 // of the step that most did not come to
+		last  time.Time
+	}
+	kinds, jobs := map[string]*missed{}, map[[2]string]int64{}
 	for _, m := range all {
-		lives := slices.ContainsFunc(running, func(e store.EngineInfo) bool { return e.Token == m.Engine })
-		if late := m.Late(); lives && late > retentionSlack+m.Retention.Kept/10 {
+		for _, s := range m.Missed {
+			if m.At.Sub(s.Last) > missedFor {
+				continue
+			}
+			k := kinds[s.Kind]
+			if k == nil {
+				k = &missed{}
+				kinds[s.Kind] = k
+			}
+			of := [2]string{s.Kind, s.Step}
+			jobs[of] += s.Jobs
+			k.steps, k.jobs, k.last = append(k.steps, s.Step), max(k.jobs, jobs[of]), latest(k.last, s.Last)
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		k := kinds[kind]
+		slices.Sort(k.steps)
+		k.steps = slices.Compact(k.steps)
+		d.find(stepsMissed.With("steps", words.Several(k.steps), "done", counted(int(k.jobs), math.MaxInt, "job"), "kind", kind).
+			Find("kind "+kind, map[string]any{"steps": k.steps, "jobs": k.jobs, "last": k.last.UTC()}))
+	}
+}
+
+// retention looks how far the engine has come that deletes old jobs.
+func (d *diagnosis) retention(all []Metrics) {
+	for _, m := range all {
+		if late := m.Late(); late > retentionSlack+m.Retention.Kept/10 {
 			d.find(retentionBehind.With("kept", retry.FormatDuration(m.Retention.Kept), "late", late.Round(time.Second).String()).
 				Find(fmt.Sprintf("engine %s (%d)", m.Instance, m.Engine), map[string]any{
 					"token": fmt.Sprint(int64(m.Engine)), "kept_seconds": m.Retention.Kept.Seconds(), "late_seconds": late.Seconds(), "deleted": m.Retention.Deleted,
 				}))
 		}
 	}
-	return err
 }
 
 // waiting is about jobs that wait, the first of them since a while.
@@ -323,7 +370,7 @@ func schedulesNamed(names []string) string {
 	if len(names) == 1 {
 		return "schedule " + names[0]
 	}
-	return "schedules " + several(names)
+	return "schedules " + words.Several(names)
 }
 
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/store"
 )
 
@@ -93,7 +94,7 @@ func figureText(name string, value any) string {
 	case time.Time:
 		return v.UTC().Format(time.DateTime) + " UTC"
 	case []string:
-		return several(v)
+		return words.Several(v)
 	}
 	return fmt.Sprint(value)
 }

@@ -47,6 +47,18 @@ type Metrics struct {
 	Retention RetentionMetrics `json:"retention,omitzero"`
 
 	Kinds map[string]Durations `json:"kinds,omitempty"` // how long attempts took, by kind
+
+	// Missed are steps that jobs had recorded which completed without coming to them, and that no run of the
+	// engine has called: the program seems to have them no more. There are a hundred at most.
+	Missed []MissedStep `json:"missed_steps,omitempty"`
+}
+
+// MissedStep is a step that earlier runs recorded and that the run which completed did not come to.
+type MissedStep struct {
+	Kind string    `json:"kind"`
+	Step string    `json:"step"` // its name, with # for each number
+	Jobs int64     `json:"jobs"` // that completed so
+	Last time.Time `json:"last"` // when the last of them did
 }
 
 // ListenerMetrics are about notifications.

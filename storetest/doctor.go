@@ -139,6 +139,25 @@ var doctorTests = []test{
 		equal(t, behind(gone, time.Hour, time.Hour), 0, "of one that is gone there are %d findings, want %d")
 		equal(t, behind(deletes, 20*time.Minute, time.Hour), 1, "of one that is behind there are %d findings, want %d")
 	}},
+	{"That steps were not come to is told by kind, of the engines that live, for a day", func(t *T) {
+		keeper, gone := as[report.MetricsKeeper](t), t.join("k")
+		gone.Leave()
+		at := t.clock()
+		missed := func(w *Worker, all ...report.MissedStep) {
+			t.Helper()
+			t.must(keeper.WriteMetrics(t.ctx, report.Metrics{Instance: w.Info.Instance, Engine: w.Info.Token, Since: at, At: at, Missed: all}))
+		}
+		missed(gone, report.MissedStep{Kind: "k", Step: "gone", Jobs: 1, Last: at})
+		missed(t.join("k"), report.MissedStep{Kind: "k", Step: "page #", Jobs: 2, Last: at.Add(-time.Hour)}, report.MissedStep{Kind: "k", Step: "old", Jobs: 9, Last: at.Add(-25 * time.Hour)})
+		missed(t.join("k"), report.MissedStep{Kind: "k", Step: "page #", Jobs: 3, Last: at}, report.MissedStep{Kind: "k", Step: "charge", Jobs: 1, Last: at}, report.MissedStep{Kind: "x", Step: "y", Jobs: 1, Last: at})
+		var told []string
+		for _, f := range must(report.Diagnose(t.ctx, t.Store, report.Options{}))(t) {
+			if f.Code == "steps_missed" {
+				told = append(told, fmt.Sprintf("%s: %v, %v jobs, %s", f.Subject, f.Figures["steps"], f.Figures["jobs"], f.Severity))
+			}
+		}
+		noDiff(t, gocmp.Diff([]string{"kind k: [charge page #], 5 jobs, warning", "kind x: [y], 1 jobs, warning"}, told), "(-want +told)")
+	}},
 	{"Looking changes nothing", func(t *T) {
 		t.undecided("f")
 		t.enqueue(jobs(3, "k")...)

@@ -65,6 +65,15 @@ func Rough(d time.Duration) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
+// Several names a few, and says how many more there are.
+func Several(names []string) string {
+	const few = 8
+	if len(names) > few {
+		return strings.Join(names[:few], ", ") + fmt.Sprintf(" and %d more", len(names)-few)
+	}
+	return strings.Join(names, ", ")
+}
+
 // Took shows how long something took, in three digits or so.
 func Took(d time.Duration) string {
 	for _, unit := range []time.Duration{time.Minute, time.Second, time.Millisecond, time.Microsecond} {
