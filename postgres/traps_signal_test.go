@@ -175,6 +175,54 @@ var signalTraps = []trap{
 		}
 		return nil
 	}},
+	{"With the end of a job begins what needs that alone, and nothing else", func(b *bench) error {
+		for _, end := range []store.Result{{Outcome: stint.OutcomeCompleted}, {Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}} {
+			kind, f := stint.NewKind[struct{}]("k"), stint.NewFlow("graph")
+			add := func(opts ...stint.Option) *stint.Node { return kind.Add(f, "", struct{}{}, opts...) }
+			a, other := add(), add(stint.Delay(time.Hour))
+			well, ill := add(stint.Needs(a)), add(stint.NeedsFailure(a))
+			add(stint.Needs(a, other))
+			add(stint.NeedsEnd(a), stint.Delay(time.Hour))
+			_, err := f.Enqueue(b.Context(), stint.NewClient(b.s))
+			b.must(err)
+			want := well
+			if end.Outcome != stint.OutcomeCompleted {
+				want = ill
+			}
+			w := b.join()
+			w.Finish(end, w.One())
+			if err := b.take(w, 10, nil, []stint.ID{want.ID()}); err != nil {
+				return err
+			}
+			_, err = b.s.Promote(b.Context(), time.Time{}, 10)
+			b.must(err)
+			if err := b.take(w, 10, nil); err != nil {
+				return fmt.Errorf("after a promotion: %w", err)
+			}
+		}
+		return nil
+	}},
+	{"The end of a job waits for nobody who has the next one in hand, which a promotion begins", func(b *bench) error {
+		kind, f := stint.NewKind[struct{}]("k"), stint.NewFlow("chain")
+		kind.Add(f, "", struct{}{}, stint.Needs(kind.Add(f, "", struct{}{})))
+		_, err := f.Enqueue(b.Context(), stint.NewClient(b.s))
+		b.must(err)
+		w := b.join()
+		a := w.One()
+		tx := begin(b, b.s)
+		_, err = tx.Exec(b.Context(), `select from stint.waiting for update`)
+		b.must(err)
+		done := make(chan struct{})
+		go func() { defer close(done); w.Complete(a) }()
+		select {
+		case <-done:
+		case <-time.After(patience):
+			err = errors.New("the end waits")
+		}
+		b.must(errors.Join(err, tx.Rollback(b.Context())))
+		<-done
+		return b.promotes(1)
+	}},
 	{"Signals are taken in the order in which they were sent, also by steps of one call", func(b *bench) error {
 		a := b.attempt()
 		b.sends(a.e.ID, `1`, `2`, `3`)

@@ -574,6 +574,7 @@ declare
   waits   integer;
   anew    integer;
   deleted boolean; cancelled boolean; summed boolean;
+  ended   bigint[]; -- jobs of flows
   lasts   bigint[]; -- positions whose jobs were cancelled: no attempt follows
 begin
   -- A cancelled job is not tried again: this attempt was its last.
@@ -653,11 +654,15 @@ begin
       on conflict (gate, job) do update set failed = true where excluded.failed;
   end if;
   whole := written = cardinality(x_pos) and lasts is null;
-  -- Who waits for them is looked at after the commit.
+  -- Who waits for them is looked at after the commit, but for what waits for one alone.
   if x_flow is not null and written > 0 then
-    perform stint.note(array(
+    ended := array(
       select coalesce(x.job, x.pos) from unnest(x_pos, x_job, x_final, x_flow) as x(pos, job, final, flow)
-      where x.flow and (whole or x.pos = any (done)) and (coalesce(x.final, true) or x.pos = any (lasts))));
+      where x.flow and (whole or x.pos = any (done)) and (coalesce(x.final, true) or x.pos = any (lasts)));
+    perform stint.note(ended);
+    if cardinality(ended) between 1 and 10 then
+      perform stint.begin_next(ended, clock);
+    end if;
   end if;
   if s_pos is null or written = 0 then
     return written;

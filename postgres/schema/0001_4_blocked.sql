@@ -119,6 +119,48 @@ as $$
   where o.outcome is null limit 1
 $$;
 
+-- Jobs that waited for others are ready.
+create function stint.begin_waited(p_jobs stint.waiting[]) returns integer language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  n integer;
+begin
+  insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty, limits)
+    select stint.lane(o.queue, o.priority, case when o.limits is null then 'normal' else stint.part_of(o.job) end, '', o.limits), o.job, o.body, o.attempt, o.priority, o.losses, o.suspect, o.queue, o.kind, o.faulty, o.limits
+    from unnest(p_jobs) as o order by o.job;
+  get diagnostics n = row_count;
+  return n;
+end
+$$;
+
+-- Begin jobs that need one job only, and that is one of these, which end in this transaction: those of a chain follow
+-- each other without a promotion in between. It is an attempt. All others are looked at after the commit, as the ended
+-- ones are noted; so is one that somebody has in hand, or of which nobody could know yet that it waits.
+create function stint.begin_next(p_ended bigint[], p_clock timestamptz) returns void language plpgsql
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
+declare
+  over stint.waiting[];
+begin
+  with gone as (
+    delete from stint.waiting d where d.ctid = any (array(
+      select w.place
+      from unnest(p_ended) as p(job)
+      cross join lateral (
+        select v.ctid as place, v.job from stint.waiting v where v.watch = p.job and v.verdict = 0 order by v.watch, v.job limit 10 for update skip locked) w
+      where (select n.parent from stint.needs n where (n.child, n.parent) >= (w.job, 0) and n.child <= w.job order by n.child, n.parent offset 1 limit 1) is null
+        and (select stint.verdict(n.wants, o.outcome) from stint.needs n cross join lateral stint.end_of(n.parent) as o where n.child = w.job and n.parent = p.job) = 0
+        and (select e.due <= p_clock from stint.entries e where e.pos = w.job) is not false)) returning d
+  )
+  select array_agg(g.d) into over from gone g;
+  if cardinality(over) > 0 then
+    perform stint.begin_waited(over);
+    perform pg_notify('stint', 'work ' || pg_current_xact_id());
+  end if;
+end
+$$;
+
 -- What decide sees of a job that waits for others, or of a flow: the next of those that it waits for that has not ended, whom to watch then; or
 -- that raises its verdict; or, if there are more than are looked at in one call, where to go on.
 create type stint.looked as (job bigint, next bigint, verdict smallint, watch bigint, later bigint);
@@ -131,7 +173,8 @@ create function stint.decide(p_jobs bigint[], p_clock timestamptz, out begun big
 set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 declare
-  look   constant integer := 10000;
+  look   constant integer := 10000; -- at what a job needs
+  few    constant integer := 1000;  -- at jobs of a flow, which take four times as long and hold up what begins
   flows  bigint[] := array(select f.flow from stint.flows f where f.flow = any (p_jobs));
   closed bigint[]; -- flows to which nobody can add meanwhile
   open   bigint[]; -- that watch one which has ended
@@ -164,8 +207,8 @@ begin
     if cardinality(flows) > 0 then
       found := found || array(
         select row(w.job, x.job, x.verdict, o.job,
-                   case when x.job is null then (select e.pos from stint.entries e where (e.flow, e.pos) >= (w.job, w.seen) and e.flow <= w.job order by e.flow, e.pos offset look limit 1) end)::stint.looked
-        from stint.waiting w left join lateral stint.next_member(w.job, w.seen, w.verdict, look) as x on true
+                   case when x.job is null then (select e.pos from stint.entries e where (e.flow, e.pos) >= (w.job, w.seen) and e.flow <= w.job order by e.flow, e.pos offset few limit 1) end)::stint.looked
+        from stint.waiting w left join lateral stint.next_member(w.job, w.seen, w.verdict, few) as x on true
         left join lateral stint.open_member(w.job, x.job) as o on x.verdict is null
         where w.job = any (open) and w.job = any (flows));
     end if;
@@ -200,10 +243,7 @@ begin
       delete from stint.waiting w where w.job = any (done) and w.verdict is not null returning w
     )
     select array_agg(g.w) into over from gone g;
-    insert into stint.entries (lane, job, body, attempt, priority, losses, suspect, queue, kind, faulty, limits)
-      select stint.lane(o.queue, o.priority, case when o.limits is null then 'normal' else stint.part_of(o.job) end, '', o.limits), o.job, o.body, o.attempt, o.priority, o.losses, o.suspect, o.queue, o.kind, o.faulty, o.limits
-      from unnest(over) as o where o.verdict = 0 and o.job <> all (flows) order by o.job;
-    get diagnostics ready = row_count;
+    ready := stint.begin_waited(array(select o from unnest(over) as o where o.verdict = 0 and o.job <> all (flows)));
     begun := begun + ready;
     if ready < cardinality(over) then
       with ended as (
