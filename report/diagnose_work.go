@@ -31,7 +31,7 @@ var (
 		"it deletes for all engines and does not keep up: jobs that are kept for {kept} have been there for up to {late} longer",
 		"see what keeps it from deleting (findings about locks, the disk, or the horizon; the engine's log), or whether the database has processor time left; until then keep jobs for less time, or do less")
 	stepsMissed = warning("steps_missed",
-		"{done} completed without coming to what earlier runs of theirs had recorded: {steps}. A step that was given another name is done again by every job that has it under the old one",
+		"{done} of this kind completed without coming to steps that earlier runs had recorded: {steps}. A step that was given another name is done again by every job that has it under the old one",
 		"give a renamed step its old name again; stint queues pause keeps jobs from running until then. If it was removed, or runs may leave it out, there is nothing to do, and this is told for a day")
 	startByMissed = warning("start_by_missed",
 		"{late} of kind {kind} did not begin by the time that was set for it; what is not begun in time has failed when an engine comes to it",
@@ -206,7 +206,7 @@ func (d *diagnosis) missed(all []Metrics) {
 		k := kinds[kind]
 		slices.Sort(k.steps)
 		k.steps = slices.Compact(k.steps)
-		d.find(stepsMissed.With("steps", words.Several(k.steps), "done", counted(int(k.jobs), math.MaxInt, "job"), "kind", kind).
+		d.find(stepsMissed.With("done", counted(int(k.jobs), math.MaxInt, "job")).
 			Find("kind "+kind, map[string]any{"steps": k.steps, "jobs": k.jobs, "last": k.last.UTC()}))
 	}
 }
