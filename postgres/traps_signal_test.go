@@ -179,7 +179,8 @@ var signalTraps = []trap{
 		for _, end := range []store.Result{{Outcome: stint.OutcomeCompleted}, {Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("no"))}} {
 			kind, f := stint.NewKind[struct{}]("k"), stint.NewFlow("graph")
 			add := func(opts ...stint.Option) *stint.Node { return kind.Add(f, "", struct{}{}, opts...) }
-			a, other := add(), add(stint.Delay(time.Hour))
+			other := add(stint.Delay(time.Hour))
+			a := add() // the newer, so that who needs both watches it
 			well, ill := add(stint.Needs(a)), add(stint.NeedsFailure(a))
 			add(stint.Needs(a, other))
 			add(stint.NeedsEnd(a), stint.Delay(time.Hour))
@@ -219,8 +220,9 @@ var signalTraps = []trap{
 		case <-time.After(patience):
 			err = errors.New("the end waits")
 		}
-		b.must(errors.Join(err, tx.Rollback(b.Context())))
+		b.must(tx.Rollback(b.Context()))
 		<-done
+		b.must(err)
 		return b.promotes(1)
 	}},
 	{"Signals are taken in the order in which they were sent, also by steps of one call", func(b *bench) error {
