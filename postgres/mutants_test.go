@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,15 @@ func TestEachTrapHasItsMend(t *testing.T) {
 	}
 }
 
+// edited is a text in which an edit is made, which fits one place.
+func edited(t *testing.T, text string, e mutate.Edit) string {
+	t.Helper()
+	if n := strings.Count(text, e.Old); n != 1 {
+		t.Fatalf("%s has %d times: %.200s", e.File, n, e.Old)
+	}
+	return strings.Replace(text, e.Old, e.New, 1)
+}
+
 // openMutant installs the schema of a mutant in an empty database.
 func openMutant(t *testing.T, m mutate.Mutant, url string) *Store {
 	t.Helper()
@@ -64,17 +74,20 @@ func openMutant(t *testing.T, m mutate.Mutant, url string) *Store {
 	text, err := s.PrintSchema(0)
 	must(t, err)
 	texts := map[string]*string{"schedule": &s.sql.schedule, "enqueue": &s.sql.enqueue, "claim": &s.sql.claim, "keyed": &s.sql.keyed, "now": &s.sql.now}
+	files := map[string]string{} // as they stand in text
 	for _, e := range m.Edits {
-		in := &text
-		if !strings.HasPrefix(e.File, "postgres/schema/") {
-			if in = texts[strings.TrimPrefix(e.File, "statement ")]; in == nil {
-				t.Fatalf("neither a file of the schema nor a statement: %s", e.File)
-			}
+		if in := texts[strings.TrimPrefix(e.File, "statement ")]; in != nil {
+			*in = edited(t, *in, e)
+			continue
 		}
-		if n := strings.Count(*in, e.Old); n != 1 {
-			t.Fatalf("%s has %d times: %s", e.File, n, e.Old)
+		if files[e.File] == "" {
+			file, err := os.ReadFile("../" + e.File)
+			must(t, err)
+			files[e.File] = strings.TrimSpace(string(file))
 		}
-		*in = strings.Replace(*in, e.Old, e.New, 1)
+		whole := edited(t, files[e.File], e)
+		text = edited(t, text, mutate.Edit{File: "the schema", Old: files[e.File], New: whole})
+		files[e.File] = whole
 	}
 	_, err = connect(t, s).PgConn().Exec(t.Context(), text).ReadAll()
 	must(t, err)
