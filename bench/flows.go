@@ -19,7 +19,7 @@ const hops = 100
 func flows(ctx context.Context, b *bench) error {
 	bout := contest.Bout{
 		Name: "flows", Figures: timesFigures,
-		About: fmt.Sprintf("%d times: %d single jobs, a chain of %d, and a job that needs %d others", b.rounds, hops, hops, b.jobs),
+		About: fmt.Sprintf("%d times: %d single jobs, a chain of %d, and a job that needs %d others; each takes %v", b.rounds, hops, hops, b.jobs, b.work),
 	}
 	bout.Entrants = b.jointly([]string{"enqueue to start", "end to start in a chain", "last end to start of the join"}, func(ctx context.Context, s *site) (all []contest.Figures, err error) {
 		times, err := s.flows(ctx)
@@ -35,14 +35,15 @@ func flows(ctx context.Context, b *bench) error {
 type moments struct {
 	mu         sync.Mutex
 	began      map[stint.ID]time.Time
+	ended      map[stint.ID]time.Time
 	last, join time.Time // when the last that is no join ended, and when the last join began
 }
 
-// of is when a job began.
-func (m *moments) of(job stint.ID) time.Time {
+// of is when a job began and ended.
+func (m *moments) of(job stint.ID) (began, ended time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.began[job]
+	return m.began[job], m.ended[job]
 }
 
 // gap is how long it took from the last of those that a join needs to it.
@@ -54,18 +55,19 @@ func (m *moments) gap() time.Duration {
 
 // flows measures on a site.
 func (s *site) flows(ctx context.Context) (times [3][]time.Duration, err error) {
-	m := &moments{began: map[stint.ID]time.Time{}}
+	m := &moments{began: map[stint.ID]time.Time{}, ended: map[stint.ID]time.Time{}}
 	kind := stint.NewKind[int]("load_flow")
 	mux := stint.NewMux()
 	stint.Handle(mux, kind, func(_ context.Context, job *stint.Job, isJoin int) error {
+		began := time.Now()
+		time.Sleep(s.work)
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		now := time.Now()
-		m.began[job.ID] = now
+		m.began[job.ID], m.ended[job.ID] = began, time.Now()
 		if isJoin == 1 {
-			m.join = now
+			m.join = began
 		} else {
-			m.last = now
+			m.last = m.ended[job.ID]
 		}
 		return nil
 	})
@@ -91,7 +93,8 @@ func (s *site) flows(ctx context.Context) (times [3][]time.Duration, err error) 
 			if _, err := client.Await(ctx, id); err != nil {
 				return times, err
 			}
-			times[0] = append(times[0], m.of(id).Sub(called))
+			began, _ := m.of(id)
+			times[0] = append(times[0], began.Sub(called))
 		}
 		chain := stint.NewFlow("chain")
 		nodes := []*stint.Node{kind.Add(chain, "", 0)}
@@ -102,7 +105,9 @@ func (s *site) flows(ctx context.Context) (times [3][]time.Duration, err error) 
 			return times, err
 		}
 		for i := range hops {
-			times[1] = append(times[1], m.of(nodes[i+1].ID()).Sub(m.of(nodes[i].ID())))
+			_, ended := m.of(nodes[i].ID())
+			began, _ := m.of(nodes[i+1].ID())
+			times[1] = append(times[1], began.Sub(ended))
 		}
 		join := stint.NewFlow("join")
 		kind.Add(join, "", 1, stint.Needs(kind.Each(join, make([]int, s.jobs))...))

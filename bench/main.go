@@ -40,7 +40,7 @@ var measurements = []measurement{
 		"duration=1m every=5s batch=1000 producers=2 backlog=20000 engines=1 slots=0 jobs=1000000 keep=0s" + compared, steady},
 	{"latency", "how long an idle engine takes to start a job, and how late scheduled jobs are",
 		"rate=50 duration=10s scheduled=0.2 lanes=1 slots=0", latency},
-	{"flows", "how soon a job begins after those that it needs", "jobs=10000 rounds=5 slots=0", flows},
+	{"flows", "how soon a job begins after those that it needs", "jobs=10000 rounds=5 slots=0 work=0s", flows},
 	{"single", "one enqueue for each transaction, beside bare inserts of an equal row", "producers=16 duration=10s asleep=false", single},
 	{"limit", "what the database could do at most, by hand", "jobs=100000 batch=5000 producers=2", limit},
 	{"pages", "what the pages of the dashboard cost",
