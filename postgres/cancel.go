@@ -77,5 +77,11 @@ func (s *Store) settle(ctx context.Context, ids []stint.ID, answers map[stint.ID
 
 // Cancelling implements [store.Canceller].
 func (s *Store) Cancelling(ctx context.Context, ids []stint.ID) ([]stint.ID, error) {
-	return collect(ctx, s.work(), "look for cancelled jobs", s.sql.in(`select job from stint.cancellations where job = any($1) order by job`), []any{ids}, pgx.RowTo[stint.ID])
+	return collect(ctx, s.work(), "look for cancelled jobs", s.sql.in(`
+		select u.job from unnest($1::bigint[]) as u(job)
+		where exists (select from stint.cancellations)
+		  and ((select c.job from stint.cancellations c where c.job = u.job) is not null
+		    or (select c.job from stint.cancellations c where c.job = (select e.flow from stint.entries e where e.pos = u.job)) is not null
+		      and (select o.outcome from stint.end_of(u.job) as o) is null)
+		order by 1`), []any{ids}, pgx.RowTo[stint.ID])
 }

@@ -17,7 +17,7 @@ const (
 	// What a job has called that is cancelled goes with it.
 	markCalledSQL = `
 	insert into stint_cancellations (job, at, why)
-	select e.pos, k.at, 'job ' || k.job || ', which called it, was cancelled' || ifnull(': ' || k.why, '')
+	select e.pos, k.at, ` + whyWith + `
 	from stint_cancellations k cross join stint_entries e on e.flow = k.job
 	where k.down_to is null and not exists (select 1 from stint_flows f where f.flow = k.job)
 	  and not exists (select 1 from stint_cancellations m where m.job = e.pos) and %s is null`

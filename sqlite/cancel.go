@@ -15,15 +15,21 @@ var _ store.Canceller = (*Store)(nil)
 
 const (
 	anyCancelledSQL = `select 1 from stint_cancellations limit 1`
-	cancelledSQL    = `select 1 from stint_cancellations where job = ?`
+	cancelledSQL    = `select 1 from stint_cancellations where job in (?, ?)`
 	whySQL          = `select why, at from stint_cancellations where job = ?`
 	clearSQL        = `delete from stint_cancellations where job = ?`
 
+	// What is cancelled with its flow, or with the job that called it, and is not marked yet.
+	whyParentSQL = `
+	select ` + whyWith + `, k.at from stint_entries e cross join stint_cancellations k on k.job = e.flow where e.pos = ?`
+
+	// What is said of the jobs of a flow that is cancelled, or of what a job has called that is.
+	whyWith = `
+	case when exists (select 1 from stint_flows f where f.flow = k.job) then 'its flow ' || k.job || ' was cancelled' else 'job ' || k.job || ', which called it, was cancelled' end
+	|| ifnull(': ' || nullif(k.why, ''), '')`
+
 	// The first marker of a job stands, with its reason.
 	markSQL = `insert into stint_cancellations (job, at, why) values (?, ?, ?) on conflict do nothing`
-
-	cancellingSQL = `
-	select job from stint_cancellations where job in (select value from json_each(?)) order by job`
 
 	// What has only a marker, set by another program: jobs that wait, jobs that are
 	// ready, jobs that had ended, and what is no job.
@@ -60,6 +66,14 @@ const (
 	union all
 	select outcome from stint_executions where job = ?1 and final = 1`
 )
+
+// cancellingSQL are those of some jobs that are cancelled, themselves or with their flow or what called them, and have not ended.
+var cancellingSQL = `
+	select value from json_each(?1)
+	where exists (select 1 from stint_cancellations k where k.job = value)
+	   or exists (select 1 from stint_entries e cross join stint_cancellations k on k.job = e.flow where e.pos = value) and ` +
+	fmt.Sprintf(outcomeOf, "value") + ` is null
+	order by value`
 
 // Cancel implements [store.Canceller]. The marker and the look where the job
 // is are one transaction, while which no engine promotes, claims or records.

@@ -206,14 +206,18 @@ func (r *recorder) heed(x *store.Completion) (*store.Completion, error) {
 	if x.Final && (x.Outcome != stint.OutcomeCancelled || x.Reason != "") {
 		return x, nil
 	}
-	ended := *x
-	err := r.query(whySQL, []any{int64(x.Job)}, func(q *stmt) error {
+	ended, marked := *x, false
+	mark := func(q *stmt) error {
 		if x.Outcome == stint.OutcomeCancelled && x.Slot == 0 {
 			ended.Started, ended.Ended = time.Time{}, q.time(1)
 		}
-		ended.Outcome, ended.Final, ended.Next, ended.Reason = stint.OutcomeCancelled, true, nil, q.ColumnText(0)
+		ended.Outcome, ended.Final, ended.Next, ended.Reason, marked = stint.OutcomeCancelled, true, nil, q.ColumnText(0), true
 		return nil
-	})
+	}
+	err := r.query(whySQL, []any{int64(x.Job)}, mark)
+	if err == nil && !marked && x.Outcome == stint.OutcomeCancelled {
+		err = r.query(whyParentSQL, []any{int64(x.Job)}, mark)
+	}
 	return &ended, err
 }
 

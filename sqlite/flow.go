@@ -244,7 +244,7 @@ func (c *conn) because(reason *string, format string, cause int64) error {
 const (
 	// Flows whose jobs are to be cancelled with them, and before which job: above the watch all have ended.
 	cancelledFlowsSQL = `
-	select w.job, ifnull(k.why, ''), min(ifnull(k.down_to, w.watch + 1), w.watch + 1) from stint_cancellations k cross join stint_waiting w on w.job = k.job
+	select w.job, ` + whyWith + `, min(ifnull(k.down_to, w.watch + 1), w.watch + 1) from stint_cancellations k cross join stint_waiting w on w.job = k.job
 	where k.down_to is not 0 and w.watch is not null and exists (select 1 from stint_flows f where f.flow = w.job)`
 
 	// lastOfSQL finds the last of so many of a flow's jobs.
@@ -271,13 +271,9 @@ func (c *conn) cancelFlows(limit int) error {
 		if err != nil {
 			break
 		}
-		why := fmt.Sprintf("its flow %d was cancelled", f.id)
-		if f.why != "" {
-			why += ": " + f.why
-		}
 		var last int64
 		if last, err = oneRow(c, firstNumber[int64], lastOfSQL, f.id, f.below, limit-1); err == nil {
-			_, err = c.exec(markMembersSQL, f.id, f.below, last, micro(time.Now()), why)
+			_, err = c.exec(markMembersSQL, f.id, f.below, last, micro(time.Now()), f.why)
 		}
 		if err == nil {
 			_, err = c.exec(membersMarkedSQL, f.id, last)

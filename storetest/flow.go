@@ -139,6 +139,40 @@ var flowTests = []test{
 		expect(t, strings.Contains(t.info(g.ids["d"]).Reason, "enough") && t.info(g.id).Reason == "enough", "the reasons are %q and %q",
 			t.info(g.ids["d"]).Reason, t.info(g.id).Reason)
 	}},
+	{"Once a flow is cancelled none of its jobs begins", func(t *T) {
+		for _, n := range []int{1, 30} { // of few and of many it is asked in other ways
+			w, kind, f := t.join("k"), stint.NewKind[int]("k"), stint.NewFlow("f")
+			ready := kind.Each(f, make([]int, n))
+			after := kind.Add(f, "", 0, stint.Needs(ready[0]))
+			id := must(f.Enqueue(t.ctx, stint.NewClient(t.Store)))(t)
+			other := t.enqueue(jobs(n, "k")...)
+			ended := w.Claim(lane(stint.DefaultQueue), 1)[0]
+			w.Complete(ended)
+			running := w.Claim(lane(stint.DefaultQueue), n/2)
+			t.cancels(map[stint.ID]stint.CancelStatus{id: stint.CancelRequested}, "enough")
+			var asked []stint.ID
+			for _, e := range running {
+				asked = append(asked, e.ID)
+			}
+			told := must(as[store.Canceller](t).Cancelling(t.ctx, append(asked, ended.ID, other[0])))(t)
+			expect(t, slices.Equal(slices.Sorted(slices.Values(told)), slices.Sorted(slices.Values(asked))), "of the jobs that run %v are to stop, want %v", told, asked)
+			w.Finish(cancelled, running...)
+			got := w.ClaimAll()
+			for _, e := range got {
+				equal(t, e.Cancelled, !slices.Contains(other, e.ID), "job %d was handed out as cancelled: %v, want %v", e.ID)
+			}
+			cut := slices.DeleteFunc(got, func(e store.Entry) bool { return !e.Cancelled })
+			w.Finish(cancelled, cut...)
+			for _, e := range slices.Concat(running, cut) {
+				info := t.info(e.ID)
+				equal(t, info.Reason, fmt.Sprintf("its flow %d was cancelled: enough", id), "job %d says %q, want %q", e.ID)
+				expect(t, info.Finished.Before(time.Now()), "it ended at %v", info.Finished)
+			}
+			(&graph{t: t}).promotes()
+			t.states([]stint.ID{after.ID(), id}, stint.Cancelled)
+			w.Complete(w.ClaimAll()...)
+		}
+	}},
 	{"Of many that one needs, one that did not simply complete counts", func(t *T) {
 		for _, c := range []struct {
 			fail, look       int // which one fails, and after which it is looked how far they are; -1 for none

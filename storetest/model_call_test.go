@@ -2,7 +2,6 @@ package storetest_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -84,10 +83,7 @@ func (d *database) cancelCalls(caller *row, why string) {
 	if caller.isFlow || d.is("leaves what a cancelled job has called") {
 		return
 	}
-	text := fmt.Sprintf("job %d, which called it, was cancelled", caller.id)
-	if why != "" {
-		text += ": " + why
-	}
+	text := d.whyWith(caller.id, why)
 	for _, r := range d.visible(func(r *row) bool { return r.job != nil && r.flow == caller.id }) {
 		if _, twice := d.cancelled[r.id]; !twice && !d.ended(r.id) {
 			d.cancel(r.id, text)

@@ -3,6 +3,7 @@ package storetest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -107,9 +108,35 @@ func (d *database) cancelReady(r *row) {
 	})
 }
 
+// markOf says why and when a job was cancelled, itself or with its flow or with what called it.
+func (d *database) markOf(id stint.ID) (mark, bool) {
+	m, marked := d.cancelled[id]
+	if r := d.jobs[id]; !marked && r != nil && r.flow != 0 && !d.is("begins what was not marked of a flow that is cancelled") {
+		if m, marked = d.cancelled[r.flow]; marked {
+			m.why = d.whyWith(r.flow, m.why)
+		}
+	}
+	return m, marked
+}
+
+// whyWith is what is said of the jobs of a flow that is cancelled, or of what a job has called that is.
+func (d *database) whyWith(parent stint.ID, why string) string {
+	text := fmt.Sprintf("its flow %d was cancelled", parent)
+	if r := d.jobs[parent]; r == nil || !r.isFlow {
+		text = fmt.Sprintf("job %d, which called it, was cancelled", parent)
+	}
+	if why == "" || d.is("tells jobs of a flow nothing of why") {
+		return text
+	}
+	return text + ": " + why
+}
+
 // heed is what becomes of an outcome if somebody cancelled the job.
 func (d *database) heed(x store.Completion) store.Completion {
 	mark, cancelled := d.cancelled[x.Job]
+	if x.Outcome == stint.OutcomeCancelled {
+		mark, cancelled = d.markOf(x.Job)
+	}
 	switch {
 	case !cancelled || x.Final && x.Outcome != stint.OutcomeCancelled && !d.is("cancels what completed"):
 	case x.Outcome != stint.OutcomeCancelled && d.is("retries the cancelled"):
@@ -124,8 +151,9 @@ func (m *model) Cancelling(_ context.Context, ids []stint.ID) ([]stint.ID, error
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []stint.ID
-	for id := range m.cancelled {
-		if slices.Contains(ids, id) || m.is("tells of everything cancelled") {
+	for id := range m.jobs {
+		_, marked := m.cancelled[id]
+		if _, with := m.markOf(id); (marked || with && !m.ended(id)) && (slices.Contains(ids, id) || m.is("tells of everything cancelled")) {
 			all = append(all, id)
 		}
 	}

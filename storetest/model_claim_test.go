@@ -163,7 +163,7 @@ func (m *model) ClaimLanes(ctx context.Context, req store.ClaimRequest, lanes []
 // read is an entry as an engine sees it.
 func (d *database) read(r *row) store.Entry {
 	e := *r.entry
-	_, e.Cancelled = d.cancelled[r.id]
+	_, e.Cancelled = d.markOf(r.id)
 	e.Cancelled = e.Cancelled && !d.is("hands out the cancelled like others")
 	return e
 }
@@ -256,7 +256,7 @@ func (d *database) record(engine store.EngineID, x store.Completion) bool {
 	if !x.Started.IsZero() {
 		started = ended.Add(-x.Ended.Sub(x.Started))
 	}
-	if mark, cancelled := d.cancelled[x.Job]; cancelled && x.Outcome == stint.OutcomeCancelled && x.Slot == 0 {
+	if mark, cancelled := d.markOf(x.Job); cancelled && x.Outcome == stint.OutcomeCancelled && x.Slot == 0 {
 		started, ended = mark.at, mark.at
 	}
 	if d.is("loses results") {

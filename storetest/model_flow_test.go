@@ -363,10 +363,7 @@ func (d *database) cancelFlows() {
 		if !marked || d.is("leaves the jobs of a flow that is cancelled") {
 			continue
 		}
-		why := fmt.Sprintf("its flow %d was cancelled", w.id)
-		if mark.why != "" && !d.is("tells jobs of a flow nothing of why") {
-			why += ": " + mark.why
-		}
+		why := d.whyWith(w.id, mark.why)
 		for _, r := range slices.Backward(d.visible(func(r *row) bool { return r.job != nil && r.flow == w.id })) {
 			late := mark.told && d.is("leaves what is added while a flow is cancelled")
 			if _, twice := d.cancelled[r.id]; !twice && !d.ended(r.id) && !late {

@@ -396,6 +396,7 @@ var mutants = []struct{ fault, group string }{
 	{"adds to a flow that has ended", "Flows"},
 	{"adds to a flow that is cancelled", "Flows"},
 	{"leaves the jobs of a flow that is cancelled", "Flows"},
+	{"begins what was not marked of a flow that is cancelled", "Flows"},
 	{"leaves what is added while a flow is cancelled", "Flows"},
 	{"ends a cancelled flow at once", "Flows"},
 	{"takes a cancelled flow for failed", "Flows"},

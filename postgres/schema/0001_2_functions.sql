@@ -457,7 +457,7 @@ begin
              coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses)::smallint,
              coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
              coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence), e.limits,
-             case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end,
+             case when any_cancelled then exists (select from stint.cancellations c where c.job in (coalesce(e.job, e.pos), coalesce(b.flow, e.flow))) end,
              coalesce(b.flow, e.flow)
       from (select unnest(p_at) as at) a join stint.entries e on e.pos = a.at and e.pos between low and high -- merged
       left join lateral (select * from stint.entries l where l.pos = e.body offset 0) b on true;
@@ -471,7 +471,7 @@ begin
              coalesce(b.urn, e.urn), coalesce(b.source, e.source), coalesce(b.correlation, e.correlation), coalesce(b.max_losses, e.max_losses)::smallint,
              coalesce(b.start_by, e.start_by), coalesce(b.recovered, e.recovered),
              coalesce(b.schedule, e.schedule), coalesce(b.nth, e.nth), coalesce(b.occurrence, e.occurrence), e.limits,
-             case when any_cancelled then exists (select from stint.cancellations c where c.job = coalesce(e.job, e.pos)) end,
+             case when any_cancelled then exists (select from stint.cancellations c where c.job in (coalesce(e.job, e.pos), coalesce(b.flow, e.flow))) end,
              coalesce(b.flow, e.flow)
       from unnest(p_at) as a(at) cross join lateral (select * from stint.entries l where l.pos = a.at offset 0) e -- probed
       left join lateral (select * from stint.entries l where l.pos = e.body offset 0) b on true;
@@ -537,16 +537,31 @@ begin
 end
 $$;
 
+-- What is said of the jobs of a flow that is cancelled, or of what a job has called that is.
+create function stint.why_with(p_parent bigint, p_why text) returns text language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select format(case when exists (select from stint.flows f where f.flow = p_parent) then 'its flow %s was cancelled' else 'job %s, which called it, was cancelled' end, p_parent)
+      || coalesce(': ' || nullif(p_why, ''), '')
+$$;
+
+-- When a job was cancelled, itself or with its flow or what called it, and what was said. This and the two below have no settings
+-- of their own, so that they become part of the statement that asks.
+create function stint.cancelled(p_job bigint) returns table (at timestamptz, why text) language sql stable rows 1
+as $$
+  select c.at, c.why from stint.cancellations c where c.job = p_job
+  union all
+  select c.at, stint.why_with(c.job, c.why) from stint.entries e join stint.cancellations c on c.job = e.flow where e.pos = p_job limit 1
+$$;
+
 -- What was said when a job was cancelled.
 create function stint.why_cancelled(p_job bigint) returns text language sql stable
-set search_path = pg_catalog, pg_temp
-as $$ select c.why from stint.cancellations c where c.job = p_job $$;
+as $$ select (select c.why from stint.cancelled(p_job) as c) $$;
 
 -- When an attempt ended that never began: when its job was cancelled, so that the
 -- job reads the same before and after an engine records it.
 create function stint.when_cancelled(p_job bigint, p_clock timestamptz, p_ended bigint) returns timestamptz language sql stable
-set search_path = pg_catalog, pg_temp
-as $$ select least(p_clock - p_ended * interval '1 microsecond', (select c.at from stint.cancellations c where c.job = p_job)) $$;
+as $$ select least(p_clock - p_ended * interval '1 microsecond', (select c.at from stint.cancelled(p_job) as c)) $$;
 
 -- Append executions and, for those that are new, their successors. To insert what
 -- may be there takes twice the time of what should not be there, and a third more
@@ -733,34 +748,41 @@ $$;
 -- the lane that no engine claims: there its only execution stands. Another gets an
 -- entry there of its own, after its earlier attempts.
 create function stint.cancel_waiting(p_jobs bigint[]) returns integer language plpgsql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
 declare
   clock timestamptz := clock_timestamp();
-  w     stint.waiting;
-  at    bigint;
-  ended integer := 0;
-  noted bigint[] := '{}';
+  waits stint.waiting[];
+  jobs  bigint[];
 begin
   -- A row that is being promoted is waited for: it is gone then, and its job
   -- in the log, where its claimer sees the marker. A flow ends when its jobs have.
-  for w in delete from stint.waiting d where d.job = any (p_jobs) and not exists (select from stint.flows f where f.flow = d.job) returning d.* loop
-    if exists (select from stint.entries e where e.pos = w.job and e.lane = -1)
-       and not exists (select from stint.executions x where x.job = w.job) and not exists (select from stint.executions x where x.pos = w.job) then
-      at := w.job;
-    else
-      insert into stint.entries (lane, job, body, attempt, priority, losses, queue, kind, faulty, limits)
-        values (-1, w.job, w.body, w.attempt, w.priority, w.losses, w.queue, w.kind, w.faulty, w.limits) returning pos into at;
-    end if;
-    insert into stint.executions (pos, nonce, engine, started, finished, job, attempt, slot, outcome, final, reason)
-      values (at, 0, 0, stint.when_cancelled(w.job, clock, 0), stint.when_cancelled(w.job, clock, 0), nullif(w.job, at), w.attempt, 0, 6, true,
-        stint.why_cancelled(w.job));
-    noted := noted || array(select e.pos from stint.entries e where e.pos = w.job and e.flow is not null);
-    delete from stint.cancellations c where c.job = w.job;
-    ended := ended + 1;
-  end loop;
-  perform stint.note(noted);
-  return ended;
+  with gone as (
+    delete from stint.waiting d where d.job = any (p_jobs) and (select f.flow from stint.flows f where f.flow = d.job) is null returning d
+  )
+  select array_agg(g.d), array_agg((g.d).job) into waits, jobs from gone g;
+  if jobs is null then
+    return 0;
+  end if;
+  with cut as materialized (
+    select w.*, least(clock, c.at) as ended, c.why as reason,
+           (select e.pos from stint.entries e where e.pos = w.job and e.lane = -1) is not null
+             and (select x.pos from stint.executions x where x.job = w.job limit 1) is null
+             and (select x.pos from stint.executions x where x.pos = w.job) is null as untried
+    from unnest(waits) as w left join stint.cancellations c on c.job = w.job
+  ), added as (
+    insert into stint.entries (lane, job, body, attempt, priority, losses, queue, kind, faulty, limits)
+      select -1, w.job, w.body, w.attempt, w.priority, w.losses, w.queue, w.kind, w.faulty, w.limits from cut w where not w.untried
+      returning pos, job, attempt
+  )
+  insert into stint.executions (pos, nonce, engine, started, finished, job, attempt, slot, outcome, final, reason)
+    select w.job, 0, 0, w.ended, w.ended, null, w.attempt, 0, 6, true, w.reason from cut w where w.untried
+    union all
+    select a.pos, 0, 0, least(clock, c.at), least(clock, c.at), a.job, a.attempt, 0, 6, true, c.why
+      from added a left join stint.cancellations c on c.job = a.job;
+  perform stint.note(array(select e.pos from stint.entries e where e.pos = any (jobs) and e.flow is not null));
+  delete from stint.cancellations c where c.job = any (jobs);
+  return cardinality(jobs);
 end
 $$;
 

@@ -9,7 +9,7 @@ declare
   f    record;
   jobs bigint[];
 begin
-  for f in select w.job, w.seen, c.why, c.down_to from stint.cancellations c
+  for f in select w.job, w.seen, stint.why_with(c.job, c.why) as why, c.down_to from stint.cancellations c
            cross join lateral (
              select v.job, v.seen from stint.waiting v
              where v.job = c.job and (select g.flow from stint.flows g where g.flow = v.job) is not null for no key update skip locked) w
@@ -17,7 +17,7 @@ begin
     jobs := array(select e.pos from stint.entries e where e.flow = f.job and e.pos >= f.seen and e.pos < coalesce(f.down_to, 9223372036854775807)
                   order by e.flow desc, e.pos desc limit p_limit);
     insert into stint.cancellations (job, why)
-      select j, format('its flow %s was cancelled', f.job) || coalesce(': ' || nullif(f.why, ''), '')
+      select j, f.why
       from unnest(jobs) as j cross join lateral stint.end_of(j) as o where o.outcome is null
       on conflict do nothing;
     update stint.cancellations c set down_to = case when cardinality(jobs) = p_limit then jobs[p_limit] else 0 end where c.job = f.job;
@@ -57,7 +57,7 @@ declare
 begin
   if cardinality(callers) > 0 then
     insert into stint.cancellations (job, why)
-      select e.pos, format('job %s, which called it, was cancelled', c.job) || coalesce(': ' || nullif(c.why, ''), '')
+      select e.pos, stint.why_with(c.job, c.why)
       from stint.cancellations c join stint.entries e on e.flow = c.job cross join lateral stint.end_of(e.pos) as o
       where c.job = any (callers) and o.outcome is null order by e.pos
       on conflict do nothing;
