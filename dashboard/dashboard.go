@@ -31,8 +31,8 @@ type Config struct {
 	// API says how the API works, and with it every form of the pages.
 	API api.Config
 
-	// LinkKey signs links by which people answer a question without a login: it is the secret of a
-	// [link.Key]. Empty refuses every link.
+	// LinkKey signs links by which people answer a question without a login, and the URLs of callbacks to http
+	// jobs: it is the secret of a [link.Key]. Empty refuses every one.
 	LinkKey string
 
 	// Path is where the dashboard is mounted, such as /stint; nothing for the
@@ -130,6 +130,7 @@ func New(store Store, c Config) (*Dashboard, error) {
 	}
 	outer.Handle("GET "+c.Path+link.Path+"{token}", g.Shield(b.answeringPage()))
 	outer.Handle("POST "+c.Path+link.Path+"{token}", g.Shield(b.answeringPage()))
+	outer.Handle("POST "+c.Path+link.CallbackPath+"{token}", g.Shield(http.HandlerFunc(b.callback)))
 	outer.Handle("/", g.Wrap(http.StripPrefix(c.Path, inner)))
 	b.Handler = outer
 	return b, nil

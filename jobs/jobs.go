@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/stint-go/stint"
@@ -52,9 +54,13 @@ func Decode[A any](raw json.RawMessage) (A, error) {
 	d.UseNumber()
 	if err := d.Decode(&a); err != nil {
 		if known, ok := errors.AsType[*stint.InvalidError](err); ok {
-			return a, known
+			return a, &stint.InvalidError{Field: fieldOf[A](raw, known.Field), Problem: known.Problem}
 		}
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+		switch {
+		case ok && wrong.Field == "":
+			return a, &stint.InvalidError{Field: "args", Problem: fmt.Sprintf("got a JSON %s, want an object", wrong.Value)}
+		case ok:
 			return a, &stint.InvalidError{Field: "args." + wrong.Field, Problem: fmt.Sprintf("got a JSON %s, want %s", wrong.Value, wrong.Type)}
 		}
 		return a, &stint.InvalidError{Field: "args", Problem: strings.TrimPrefix(err.Error(), "json: ")}
@@ -66,4 +72,18 @@ func Decode[A any](raw json.RawMessage) (A, error) {
 		return a, c.Check()
 	}
 	return a, nil
+}
+
+// fieldOf names the first field of an object that does not decode into its place in A: encoding/json does not say
+// where a value was that decodes itself. It is the name given if there is none.
+func fieldOf[A any](raw json.RawMessage, name string) string {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &fields)
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		one, _ := json.Marshal(map[string]json.RawMessage{field: fields[field]})
+		if json.Unmarshal(one, new(A)) != nil {
+			return name + "." + field
+		}
+	}
+	return name
 }

@@ -77,29 +77,26 @@ const maxToken = 8 << 10
 // URL signs a link to a dashboard, whose URL is the base, with the path that it is mounted at. The error says
 // what is wrong with these, and matches [stint.ErrInvalid].
 func (k Key) URL(base string, l Link) (string, error) {
+	if err := l.check(); err != nil {
+		return "", err
+	}
+	return k.url(base, Path, answers, signed{l.Job, l.Question, l.Choice, l.By, l.Expires.Unix()})
+}
+
+// url is the URL of a token below a dashboard's.
+func (k Key) url(base, path, purpose string, content any) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return "", valid.Invalid("base", "%q is not the URL of a dashboard, such as https://jobs.example.com", base)
 	}
-	token, err := k.token(l)
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimSuffix(base, "/") + Path + token, nil
-}
-
-func (k Key) token(l Link) (string, error) {
 	if len(k.secret) == 0 {
 		return "", valid.Invalid("link key", "there is none")
 	}
-	if err := l.check(); err != nil {
-		return "", err
-	}
-	text, err := json.Marshal(signed{l.Job, l.Question, l.Choice, l.By, l.Expires.Unix()})
+	text, err := json.Marshal(content)
 	if err != nil {
 		return "", err
 	}
-	return encoding.EncodeToString(text) + "." + encoding.EncodeToString(k.sum(text)), nil
+	return strings.TrimSuffix(base, "/") + path + encoding.EncodeToString(text) + "." + encoding.EncodeToString(k.sum(purpose, text)), nil
 }
 
 func (l Link) check() error {
@@ -123,11 +120,17 @@ func (l Link) check() error {
 
 var encoding = base64.RawURLEncoding.Strict()
 
-// sum signs a text. What it begins with keeps a signature of anything else by the same secret from being one
-// of a link.
-func (k Key) sum(text []byte) []byte {
+// What tokens are for. It is signed with them, so that a signature of anything else by the same secret is none of
+// theirs.
+const (
+	answers   = "stint answer link\n"
+	callbacks = "stint callback\n"
+)
+
+// sum signs a text.
+func (k Key) sum(purpose string, text []byte) []byte {
 	h := hmac.New(sha256.New, k.secret)
-	h.Write([]byte("stint answer link\n"))
+	h.Write([]byte(purpose))
 	h.Write(text)
 	return h.Sum(nil)
 }
@@ -136,20 +139,9 @@ func (k Key) sum(text []byte) []byte {
 // not signed by this key, or is incomplete, and [ErrExpired], together with the link, if its time is over.
 // Without a key every link is forged.
 func (k Key) Open(token string, now time.Time) (Link, error) {
-	content, sum, two := strings.Cut(token, ".")
-	if len(k.secret) == 0 || len(token) > maxToken || !two {
-		return Link{}, ErrForged
-	}
-	text, err := encoding.DecodeString(content)
-	given, wrong := encoding.DecodeString(sum)
-	if err != nil || wrong != nil || !hmac.Equal(given, k.sum(text)) { // in constant time
-		return Link{}, ErrForged
-	}
 	var s signed
-	read := json.NewDecoder(bytes.NewReader(text))
-	read.DisallowUnknownFields()
-	if err := read.Decode(&s); err != nil {
-		return Link{}, fmt.Errorf("%w: %w", ErrForged, err) // signed by another version
+	if err := k.open(answers, token, &s); err != nil {
+		return Link{}, err
 	}
 	l := Link{s.Job, s.Question, s.Choice, s.By, time.Unix(s.Expires, 0)}
 	if err := l.check(); err != nil {
@@ -159,4 +151,23 @@ func (k Key) Open(token string, now time.Time) (Link, error) {
 		return l, ErrExpired
 	}
 	return l, nil
+}
+
+// open reads what a token says if it was signed for a purpose.
+func (k Key) open(purpose, token string, content any) error {
+	encoded, sum, two := strings.Cut(token, ".")
+	if len(k.secret) == 0 || len(token) > maxToken || !two {
+		return ErrForged
+	}
+	text, err := encoding.DecodeString(encoded)
+	given, wrong := encoding.DecodeString(sum)
+	if err != nil || wrong != nil || !hmac.Equal(given, k.sum(purpose, text)) { // in constant time
+		return ErrForged
+	}
+	read := json.NewDecoder(bytes.NewReader(text))
+	read.DisallowUnknownFields()
+	if err := read.Decode(content); err != nil {
+		return fmt.Errorf("%w: %w", ErrForged, err) // signed by another version
+	}
+	return nil
 }

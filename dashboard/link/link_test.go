@@ -137,8 +137,12 @@ func FuzzOpen(f *testing.F) {
 			t.Fatalf("%q is opened as %+v, whose token is another", token, l)
 		}
 		// What is signed is opened without a panic, whatever it holds.
-		if _, err := k.Open(encoding.EncodeToString([]byte(token))+"."+encoding.EncodeToString(k.sum([]byte(token))), now); err != nil && !errors.Is(err, ErrForged) && !errors.Is(err, ErrExpired) {
+		if _, err := k.Open(encoding.EncodeToString([]byte(token))+"."+encoding.EncodeToString(k.sum(answers, []byte(token))), now); err != nil && !errors.Is(err, ErrForged) && !errors.Is(err, ErrExpired) {
 			t.Fatalf("signed, %q gives %v", token, err)
+		}
+		signed := encoding.EncodeToString([]byte(token)) + "." + encoding.EncodeToString(k.sum(callbacks, []byte(token)))
+		if c, err := k.OpenCallback(signed, now); err != nil && !errors.Is(err, ErrForged) && !errors.Is(err, ErrExpired) || err == nil && c.Job < 1 {
+			t.Fatalf("signed, %q is the callback %+v, %v", token, c, err)
 		}
 	})
 }

@@ -51,6 +51,7 @@ type app struct {
 	schedules []fileSchedule // of the file
 	limits    []fileLimit    // of the file
 	admission admission      // of the file, to the dashboard
+	webhooks  webhooks       // of the file
 
 	db      databaseFlags
 	server  serverFlags

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -342,6 +343,10 @@ Http enqueues a job of the built-in kind http: a request that an engine sends.
 Status and body are kept with each attempt; a status that is not expected is a
 failure.
 
+With --callback 24h the receiver may answer 202, and say within 24 hours what came of
+it, by a POST to the URL in the header Stint-Callback. The job waits without a slot. The
+engine needs --http-callback for that.
+
 An engine on a shared database sends requests to public addresses only, unless it
 was started with --http-private. A request may take 30 seconds, or as long as
 --timeout says.
@@ -355,9 +360,10 @@ func (a *app) httpCommand() *cobra.Command {
 		flags      jobFlags
 		request    httpjob.Args
 		body, data string
+		callback   time.Duration
 	)
 	cmd := a.withJSON(a.does(page(httpHelp), func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		request.Method, request.URL = args[0], args[1]
+		request.Method, request.URL, request.Callback = args[0], args[1], httpjob.Duration(callback)
 		opts, err := flags.options(cmd.Flags())
 		if err != nil {
 			return err
@@ -390,5 +396,6 @@ func (a *app) httpCommand() *cobra.Command {
 	cmd.Flags().StringVar(&body, "body", "", "the body, or - for standard input")
 	cmd.Flags().StringVar(&data, "json-body", "", "a JSON value as the body, or - for standard input")
 	cmd.Flags().IntSliceVar(&request.Expect, "expect", nil, "the statuses that are a success: 200,202 (default 200 to 299)")
+	durationFlag(cmd.Flags(), &callback, "callback", 0, "after status 202, how long to wait for the receiver to say what came of it")
 	return cmd
 }

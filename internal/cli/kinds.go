@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/jobs"
 	"github.com/stint-go/stint/jobs/httpjob"
@@ -58,15 +59,15 @@ type builtinKind struct {
 
 // kindOptions are what operators may choose for the built-in kinds.
 type kindOptions struct {
-	private bool                // requests may go to addresses that are not public
-	steps   *stepjob.Operations // of the kind steps: set by mux
+	http  httpjob.Config
+	steps *stepjob.Operations // of the kind steps: set by mux
 }
 
 type builtinKinds []builtinKind
 
 // builtin lists the kinds by name.
 var builtin = builtinKinds{
-	{httpjob.Kind.Declaration(), func(o kindOptions) stint.Handler { return httpjob.Handler(httpjob.Config{AllowPrivate: o.private}) }, strictly[httpjob.Args], httpStep},
+	{httpjob.Kind.Declaration(), func(o kindOptions) stint.Handler { return httpjob.Handler(o.http) }, strictly[httpjob.Args], httpStep},
 	{shelljob.Kind.Declaration(), func(kindOptions) stint.Handler { return shelljob.Handler(shelljob.Config{}) }, strictly[shelljob.Args], shStep},
 	{stepjob.Kind.Declaration(), func(o kindOptions) stint.Handler { return stepjob.Handler(o.steps) }, strictly[stepjob.Args], nil},
 }
@@ -131,7 +132,7 @@ func shStep(h stint.Handler) stepjob.Operation {
 // httpStep is the kind http as a step. A POST, PUT or PATCH without a body sends the result
 // of the step before.
 func httpStep(h stint.Handler) stepjob.Operation {
-	return kindStep(h, func(args *httpjob.Args, previous json.RawMessage) {
+	step := kindStep(h, func(args *httpjob.Args, previous json.RawMessage) {
 		switch args.Method {
 		case http.MethodPost, http.MethodPut, http.MethodPatch:
 			if args.Body == "" && args.JSON == nil {
@@ -139,6 +140,15 @@ func httpStep(h stint.Handler) stepjob.Operation {
 			}
 		}
 	})
+	check := step.Check
+	step.Check = func(raw json.RawMessage) error {
+		args, err := jobs.Decode[httpjob.Args](raw)
+		if err == nil && args.Callback != 0 {
+			return valid.Invalid("args.callback", "a step cannot wait for one: make it a job of its own, in a flow")
+		}
+		return check(raw)
+	}
+	return step
 }
 
 // kindStep makes a step of a kind whose arguments are of type A. Feed puts the result of the

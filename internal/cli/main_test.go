@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	// Tests that run under nohup are told to ignore HUP, and so is whatever they
 	// start; a signal that is listened to is not passed on like that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
-	testscript.Main(pgtest.Runner{M: m}, map[string]func(){"stint": program, "ask": ask, "child": child, "serve": serve})
+	testscript.Main(pgtest.Runner{M: m}, map[string]func(){"stint": program, "ask": ask, "child": child, "serve": serve, "receive": receiveRequests})
 }
 
 // ask prints the status and the body that a URL answers with: ask URL [METHOD [BODY
@@ -156,6 +156,31 @@ func serve() {
 		return server.ListenAndServe()
 	}()
 	if !errors.Is(err, http.ErrServerClosed) {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// receiveRequests accepts every request at a port of this machine with status 202: receive PORT. It writes what came
+// to the file received, a line each, and the last URL for a callback to the file callback.
+func receiveRequests() {
+	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer release()
+	server := &http.Server{Addr: "127.0.0.1:" + os.Args[1], ReadHeaderTimeout: time.Minute}
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		to, wrong := os.OpenFile("received", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err = errors.Join(err, wrong); err == nil {
+			_, err = fmt.Fprintf(to, "%s %s id=%s signed=%s %s\n", r.Method, r.URL, r.Header.Get("Webhook-Id"), r.Header.Get("Webhook-Signature"), body)
+			err = errors.Join(err, to.Close(), os.WriteFile("callback", []byte(r.Header.Get("Stint-Callback")), 0o600))
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		w.WriteHeader(http.StatusAccepted)
+	})
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -93,7 +93,7 @@ func (a *app) readSettings(flags *pflag.FlagSet) error {
 		if file, err = readFile(a.config); err != nil {
 			return err
 		}
-		a.schedules, a.limits, a.admission = file.schedules, file.limits, file.admission
+		a.schedules, a.limits, a.admission, a.webhooks = file.schedules, file.limits, file.admission, file.webhooks
 	}
 	var first error
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -201,6 +201,10 @@ flags:
 
   [kinds.http]
   private = true                 # --http-private
+  callback = "https://jobs.example.com"  # --http-callback
+
+  [kinds.http.secrets]           # that sign requests, by the receiver
+  "hooks.example.com" = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
   [dashboard]                    # of up, work and stint dashboard
   address = "127.0.0.1:7070"     # --dashboard, or --address
@@ -236,7 +240,7 @@ flags:
 Relative paths count from the working directory, like those of flags. Each command
 checks the whole file: a wrong key or value ends it with code 2. Passwords are not
 printed. The secret of the dashboard's link may also be in STINT_DASHBOARD_SECRET, the key
-of links to questions (stint questions link) in STINT_DASHBOARD_LINK_KEY.
+of links to questions (stint questions link) and of callbacks in STINT_DASHBOARD_LINK_KEY.
 
 Examples:
   stint config --config /etc/stint.toml
@@ -284,6 +288,7 @@ func (a *app) effective(flags *pflag.FlagSet, of *engineFlags) []shownSetting {
 		shown = append(shown, s)
 	})
 	shown = append(shown, a.admission.shown...)
+	shown = append(shown, a.webhooks.shown...)
 	for _, l := range a.limits {
 		shown = append(shown, l.shown())
 	}

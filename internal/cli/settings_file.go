@@ -28,6 +28,7 @@ type settingsFile struct {
 	schedules []fileSchedule
 	limits    []fileLimit
 	admission admission
+	webhooks  webhooks
 }
 
 func (f *settingsFile) entry(key string) (entry, bool) {
@@ -142,6 +143,8 @@ func (f *settingsFile) read(table entry) error {
 			f.limits, err = readLimits(e)
 		case slices.Contains(admissionKeys, e.key):
 			err = f.admission.read(e)
+		case e.key == webhookKey:
+			err = f.webhooks.read(e)
 		case !f.isSection(e.key):
 			err = f.unknown(e)
 		default:
@@ -165,7 +168,7 @@ func (f *settingsFile) isSection(key string) bool {
 
 // unknown suggests a similar key, or the key of a flag with a similar name.
 func (f *settingsFile) unknown(e entry) error {
-	meant := map[string]string{schedulesKey: "[" + schedulesKey + ".NAME]", limitsKey: "[" + limitsKey + "]", tokenKey: "[[" + tokenKey + "]]", userKey: "[[" + userKey + "]]"}
+	meant := map[string]string{schedulesKey: "[" + schedulesKey + ".NAME]", limitsKey: "[" + limitsKey + "]", webhookKey: "[" + webhookKey + "]", tokenKey: "[[" + tokenKey + "]]", userKey: "[[" + userKey + "]]"}
 	for key, flag := range f.known {
 		meant[key], meant[flag.Name] = key, key
 		for i, c := range key {

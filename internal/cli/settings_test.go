@@ -53,7 +53,7 @@ func TestTheFileInTheHelpIsOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(f.entries); n != 10 || len(f.schedules) != 1 || len(f.admission.shown) != 3 {
+	if n := len(f.entries); n != 11 || len(f.schedules) != 1 || len(f.admission.shown) != 3 || len(f.webhooks.secrets) != 1 {
 		t.Errorf("%d settings, %d schedules and %v were found in it: %v", n, len(f.schedules), f.admission.shown, f.entries)
 	}
 }

@@ -101,7 +101,11 @@ func (a *app) check(f *engineFlags) (*stint.Mux, error) {
 		f.kinds = builtin.names()
 	}
 	f.httpPrivate = f.httpPrivate || local
-	mux, err := builtin.mux(f.kinds, kindOptions{private: f.httpPrivate})
+	requests, err := a.httpConfig(f)
+	if err != nil {
+		return nil, err
+	}
+	mux, err := builtin.mux(f.kinds, kindOptions{http: requests})
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +135,7 @@ type engineFlags struct {
 	queues, kinds []string
 	demo          bool
 	httpPrivate   bool
+	httpCallback  string
 	slots         slotsValue
 
 	instance   string
@@ -159,6 +164,7 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	flags.Var(nameList(&f.kinds, "kinds"), "kinds", "the built-in kinds to perform: sh,http,steps (default all on an SQLite file, none on PostgreSQL)")
 	flags.BoolVar(&f.demo, "demo", false, "perform the demo kinds as well: see stint demo")
 	flags.BoolVar(&f.httpPrivate, "http-private", false, "let http jobs reach addresses that are not public (always on an SQLite file)")
+	flags.StringVar(&f.httpCallback, "http-callback", "", "the URL of a dashboard, with its path, as the receivers of http jobs reach it: there they say later what came of a request that they accepted (default none)")
 	flags.Var(&f.slots, "slots", "how many jobs run at once: 50, or of each queue: mail=4,default=20; *=8 is for all queues that are not named (default 4 for each processor)")
 
 	flags.StringVar(&f.instance, "instance", "", "the engine's name (default host name and a random suffix)")
@@ -185,6 +191,8 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	// The environment does not set these: a variable that is left over must not permit more.
 	orFile(flags, below(workTable, "demo"), "demo")
 	orFile(flags, "kinds.http.private", "http-private")
+	orEnv(flags, variableOf("http-callback"), "http-callback")
+	orFile(flags, "kinds.http.callback", "http-callback")
 	f.logFlags.add(flags)
 	f.board.add(flags)
 }

@@ -37,6 +37,10 @@ type Args struct {
 
 	// Timeout bounds the whole request. Zero means the engine's default.
 	Timeout Duration `json:"timeout,omitzero"`
+
+	// Callback lets the receiver answer 202 and say later what came of it: see [Callback]. The job waits for
+	// that so long, at most [retry.MaxWait], without a slot. Any other status ends the attempt as always.
+	Callback Duration `json:"callback,omitzero"`
 }
 
 // Duration is a time with its unit in JSON: "10s", "1m30s", "250ms".
@@ -52,11 +56,11 @@ func (d Duration) MarshalText() ([]byte, error) {
 func (d *Duration) UnmarshalJSON(raw []byte) error {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
-		return valid.Invalid("args.timeout", `got %s, want a time with its unit, such as "10s"`, raw)
+		return valid.Invalid("args", `got %s, want a time with its unit, such as "10s"`, raw)
 	}
 	v, err := retry.ParseDuration(text)
 	if err != nil {
-		return valid.Invalid("args.timeout", "%v", err)
+		return valid.Invalid("args", "%v", err)
 	}
 	*d = Duration(v)
 	return nil
@@ -88,6 +92,9 @@ func (a Args) Check() error {
 	if a.Timeout < 0 {
 		return valid.Invalid("args.timeout", "%v is negative", time.Duration(a.Timeout))
 	}
+	if d := time.Duration(a.Callback); d < 0 || d > retry.MaxWait {
+		return valid.Invalid("args.callback", "%s is not a time from 0 to %s", retry.FormatDuration(d), retry.FormatDuration(retry.MaxWait))
+	}
 	return nil
 }
 
@@ -117,7 +124,7 @@ func checkHeaders(headers map[string]string) error {
 			return valid.Invalid("args.headers", "%q is not a header's name", name)
 		}
 		switch key := http.CanonicalHeaderKey(name); key {
-		case "Content-Length", "Transfer-Encoding", "Connection", "Trailer", "Upgrade", "Stint-Job", "Stint-Attempt", "Stint-May-Have-Run":
+		case "Content-Length", "Transfer-Encoding", "Connection", "Trailer", "Upgrade", "Stint-Job", "Stint-Attempt", "Stint-May-Have-Run", "Stint-Callback":
 			return valid.Invalid("args.headers", "%s is set by the engine", key)
 		}
 		if !httpguts.ValidHeaderFieldValue(headers[name]) {

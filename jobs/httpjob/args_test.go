@@ -67,7 +67,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		if _, err := request(t.Context(), &stint.Job{}, args); err != nil {
+		if _, err := new(sender).build(t.Context(), &stint.Job{}, args); err != nil {
 			t.Fatalf("%s was accepted and cannot be sent: %v", raw, err)
 		}
 		again, err := json.Marshal(args)

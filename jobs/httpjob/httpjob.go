@@ -22,6 +22,16 @@
 // is kept in the result and otherwise left alone: it is the sender's policy
 // that decides, not the receiver.
 //
+// # Who sent it
+//
+// With a [Secret] for the receiver, requests are signed, so that it can tell who sent them, and when.
+//
+// # Work that takes longer than a request
+//
+// With a time in [Args.Callback] the receiver may answer 202 at once, and do the work later. The header
+// Stint-Callback has the URL to which it then sends a [Callback]. Meanwhile the job waits without a slot, as
+// for any signal ([stint.Await]). A callback that is an error, or does not come in time, is a failure.
+//
 // # Where requests go
 //
 // Whoever may enqueue could otherwise reach whatever the engine can reach: the
@@ -44,6 +54,7 @@ package httpjob
 
 import (
 	"cmp"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -77,6 +88,14 @@ type Config struct {
 	// ResponseLimit is how many bytes of a body are kept; no more is read.
 	// Default 64 KiB.
 	ResponseLimit int
+
+	// Secrets sign requests, by the server that they are sent to: its host, or host:port, in lower case;
+	// "*" is for all others. Give each receiver a secret of its own, since who has one can sign with it.
+	Secrets map[string]Secret
+
+	// Callback makes the URL that a receiver tells later what came of a request, until it expires. Package
+	// dashboard/link has it. It is called from many goroutines. Without it a job with a callback fails.
+	Callback func(job stint.ID, attempt int, expires time.Time) (string, error)
 }
 
 // Register adds the kind to a mux. Like [stint.Mux.Add] it panics when the
@@ -92,6 +111,8 @@ type sender struct {
 	transport *http.Transport
 	timeout   time.Duration
 	limit     int
+	secrets   map[string]Secret
+	callback  func(job stint.ID, attempt int, expires time.Time) (string, error)
 }
 
 func newSender(c Config) *sender {
@@ -103,6 +124,8 @@ func newSender(c Config) *sender {
 		transport: transport(guard, net.DefaultResolver),
 		timeout:   cmp.Or(c.Timeout, 30*time.Second),
 		limit:     cmp.Or(c.ResponseLimit, 64<<10),
+		secrets:   maps.Clone(c.Secrets),
+		callback:  c.Callback,
 	}
 	if c.Proxy != nil {
 		s.transport.Proxy = http.ProxyURL(c.Proxy)

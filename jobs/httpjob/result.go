@@ -1,6 +1,7 @@
 package httpjob
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -24,6 +25,9 @@ type Result struct {
 
 	// Truncated says that the body went on.
 	Truncated bool `json:"truncated,omitzero"`
+
+	// Callback is the result that the receiver sent when it had done the work: see [Callback].
+	Callback json.RawMessage `json:"callback,omitempty"`
 
 	// Duration is the time from the start of the request to the end of what
 	// was read, rounded to milliseconds.

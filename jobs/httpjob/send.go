@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -35,15 +34,26 @@ var errSlow = errors.New("no whole answer in time")
 
 // send performs one attempt. The result is nil when there was no answer.
 func (s *sender) send(ctx context.Context, job *stint.Job, args Args) (*Result, error) {
+	if args.Callback != 0 {
+		return s.sendAndWait(ctx, job, args)
+	}
+	return s.request(ctx, job, args, "")
+}
+
+// request sends one request, with a URL for a callback if there is one.
+func (s *sender) request(ctx context.Context, job *stint.Job, args Args, callback string) (*Result, error) {
 	timeout := cmp.Or(time.Duration(args.Timeout), s.timeout)
 	bounded, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w: %v are over", errSlow, timeout))
 	defer cancel()
-	req, err := request(bounded, job, args)
+	req, err := s.build(bounded, job, args)
 	if err != nil {
 		return nil, stint.NoRetry(err)
 	}
+	if callback != "" {
+		req.Header.Set("Stint-Callback", callback)
+	}
 	began := time.Now()
-	resp, err := s.client(args.Expect).Do(req)
+	resp, err := s.client(args.expected()).Do(req)
 	if err != nil {
 		return nil, explain(bounded, err)
 	}
@@ -51,7 +61,7 @@ func (s *sender) send(ctx context.Context, job *stint.Job, args Args) (*Result, 
 	body, readErr := io.ReadAll(io.LimitReader(resp.Body, int64(s.limit)+1))
 	result := newResult(resp, body, s.limit)
 	result.Duration = Duration(max(time.Millisecond, time.Since(began).Round(time.Millisecond)))
-	if err := judge(args.Expect, result); err != nil {
+	if err := judge(args.expected(), result); err != nil {
 		return result, err
 	}
 	if readErr != nil {
@@ -60,14 +70,15 @@ func (s *sender) send(ctx context.Context, job *stint.Job, args Args) (*Result, 
 	return result, nil
 }
 
-// request builds what is sent.
-func request(ctx context.Context, job *stint.Job, args Args) (*http.Request, error) {
+// build builds what is sent.
+func (s *sender) build(ctx context.Context, job *stint.Job, args Args) (*http.Request, error) {
+	content := []byte(args.Body)
+	if args.JSON != nil {
+		content = args.JSON
+	}
 	var body io.Reader
-	switch {
-	case args.JSON != nil:
-		body = bytes.NewReader(args.JSON)
-	case args.Body != "":
-		body = strings.NewReader(args.Body)
+	if len(content) > 0 {
+		body = bytes.NewReader(content)
 	}
 	req, err := http.NewRequestWithContext(ctx, cmp.Or(args.Method, http.MethodGet), args.URL, body)
 	if err != nil {
@@ -89,6 +100,7 @@ func request(ctx context.Context, job *stint.Job, args Args) (*http.Request, err
 	if job.MayHaveRun {
 		req.Header.Set("Stint-May-Have-Run", "true")
 	}
+	secretOf(s.secrets, req.URL).sign(req.Header, job.ID, content, time.Now())
 	return req, nil
 }
 

@@ -27,7 +27,7 @@ func TestArgumentsThatCanNeverBeRightAreNamed(t *testing.T) {
 		{`{"shell":"\u0000"}`, "args.shell: it holds a NUL character"},
 		{`{"shell":"ls","dir":"\u0000"}`, "args.dir: it holds a NUL character"},
 		{`{"shell":"ls"} {}`, "args: more than one JSON value"},
-		{`["ls"]`, "args: cannot unmarshal array into Go value of type shelljob.Args"},
+		{`["ls"]`, "args: got a JSON array, want an object"},
 		{`{"shell":`, "args: unexpected EOF"},
 	} {
 		_, err := jobs.Decode[Args](json.RawMessage(tt.args))

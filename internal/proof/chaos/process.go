@@ -72,11 +72,18 @@ func (f *Fleet) start(w Worker) (*Process, error) {
 		close(p.ended)
 	}()
 	f.t.Cleanup(func() {
+		if f.t.Failed() {
+			_ = cmd.Process.Signal(syscall.SIGQUIT) // where it was goes to its log
+			select {
+			case <-p.ended:
+			case <-time.After(5 * time.Second):
+			}
+		}
 		_ = cmd.Process.Kill()
 		<-p.ended
 		if f.t.Failed() {
 			text, _ := os.ReadFile(log.Name())
-			f.t.Logf("%s said:\n%s", w.Name, tail(text, 4000))
+			f.t.Logf("%s said:\n%s", w.Name, tail(text, 100_000))
 		}
 	})
 	return p, nil
