@@ -230,6 +230,22 @@ var signalTraps = []trap{
 		b.sends(a.e.ID, `1`, `2`, `3`)
 		return errors.Join(a.takes("1", a.take("x", time.Hour)), a.takes("2 3", a.take("y", time.Hour), a.take("z", time.Hour)))
 	}},
+	{"The end of a call wakes the caller, also if the note of its wait was read before that was committed", func(b *bench) error {
+		a, called := b.attempt(), b.attempt()
+		called.w.Complete(called.e)
+		_, err := b.s.pool.Exec(b.Context(), `insert into stint.steps (job, name, pos, began, ended, until, question)
+			values ($1, 'x', $2, now(), now(), now() + interval '1 hour', jsonb_build_object('job', $3::bigint))`, int64(a.e.ID), int64(a.e.Pos), int64(called.e.ID))
+		b.must(err)
+		_, err = b.s.pool.Exec(b.Context(), `select stint.note(array[$1::bigint])`, int64(called.e.ID))
+		b.must(err)
+		tx := begin(b, b.s)
+		_, err = tx.Exec(b.Context(), `select stint.promote('-infinity', 1000)`)
+		b.must(err)
+		a.blocks(`{"x":""}`)
+		b.must(b.promotes(0))
+		b.must(tx.Commit(b.Context()))
+		return b.promotes(1)
+	}},
 	{"A signal that another call takes meanwhile is not taken twice", func(b *bench) error {
 		a := b.attempt()
 		b.sends(a.e.ID, `1`)

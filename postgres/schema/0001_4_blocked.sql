@@ -329,6 +329,7 @@ declare
   mine    bigint[]; -- what is blocked of these
   awaiting bigint[]; -- what waits for signals of those
   unsure  bigint[]; -- flows to which somebody may be adding
+  told    bigint[] := '{}'; -- whose calls have ended
 begin
   begun := 0;
   with gone as (
@@ -356,15 +357,18 @@ begin
           cross join lateral (select v.job from stint.waiting v where v.watch = s.job and v.job > s.after order by v.watch, v.job limit p_limit) w
           order by s.after, s.job, w.job limit p_limit) c;
   if exists (select from stint.steps t where t.question->>'job' = any (changed::text[]) and t.result is null and t.question ? 'job') then
-    changed := changed || stint.tell_callers(changed, p_due);
+    told := stint.tell_callers(changed, p_due);
+    changed := changed || told;
   end if;
   select coalesce(array_agg(l.job), '{}'), coalesce(array_agg(l.job) filter (where l.awaits), '{}') into mine, awaiting
     from (select w.job, w.awaits is not null as awaits from stint.waiting w
           where w.job = any (changed || others || flows) and w.why = 'blocked' order by w.job for no key update skip locked) l;
-  -- Others have these in hand, and perhaps have not seen what was noted.
+  -- Others have these in hand, and perhaps have not seen what was noted. Who was told of the end of a call, and does not wait yet,
+  -- may begin to before that is committed: then the note of the wait is read by somebody who does not see it.
   perform stint.note(array(
     select w.job from stint.waiting w
-    where w.job = any (array(select unnest(changed || others) except select unnest(mine))) and w.why = 'blocked'));
+    where w.job = any (array(select unnest(changed || others) except select unnest(mine))) and w.why = 'blocked'
+    union select unnest(told) except select unnest(mine)));
   if cardinality(others) = p_limit then
     -- Those behind the one with so many watchers come first then, so that they are not noted again each time.
     insert into stint.notes (jobs, after)

@@ -23,11 +23,7 @@ import (
 func TestFlowsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pgtest.New(t))
-	var keepers []*chaos.Keeper
-	for i := range 4 {
-		keepers = append(keepers, w.Keep(chaos.Worker{Name: fmt.Sprint("worker-", i), DB: w.url, Slots: 20, TimeToLive: pace.Of(2 * time.Second), MaxOutage: pace.Of(10 * time.Second)}))
-	}
-	w.until("they have joined", `select count(*) = 4 from stint.engines`)
+	keepers := w.keepFour(20)
 	dice, client := w.dice(7), stint.NewClient(w.store)
 	var flows []stint.ID
 	const open = `select count(*) from stint.waiting w join stint.flows f on f.flow = w.job`

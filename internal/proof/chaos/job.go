@@ -43,6 +43,7 @@ type Args struct {
 	Lock   bool   `json:"lock,omitempty"`   // let nobody else run it before this process is gone
 	Steps  int    `json:"steps,omitempty"`  // how many it does, each of which takes Work
 	Awaits int    `json:"awaits,omitempty"` // how many signals it awaits, one after the other
+	Talks  int    `json:"talks,omitempty"`  // how many questions it asks, and jobs it calls, one after the other
 	Limit  string `json:"limit,omitempty"`  // the limit that it waits for, one of limits, and its key
 }
 
@@ -114,6 +115,9 @@ func (w *Worker) handler(history *check.Writer, g *Ground, engines *sync.Map) st
 		if args.Awaits > 0 {
 			do = w.inSignals
 		}
+		if args.Talks > 0 {
+			do = w.inTalks
+		}
 		if cause = do(ctx, &args); cause != nil {
 			how = check.Cancelled
 			if end := (store.Result{}); store.AsResult(cause, &end) {
@@ -166,6 +170,26 @@ func (w *Worker) inSignals(ctx context.Context, args *Args) error {
 			return err
 		}
 		if err := w.busy(ctx, args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CalledKey is the key of the nth job that one with Talks calls.
+func CalledKey(key string, n int) string { return fmt.Sprint(key, "-called-", n) }
+
+// inTalks asks questions and calls jobs. Steps record which answers it got, with the work between them.
+func (w *Worker) inTalks(ctx context.Context, args *Args) error {
+	for i := range args.Talks {
+		a, err := stint.Ask(ctx, fmt.Sprint("ask ", i), "Go on?", time.Hour, "yes", "no")
+		if err != nil {
+			return err
+		}
+		if _, err := stint.Step(ctx, fmt.Sprint("got ", i), func(ctx context.Context) (string, error) { return a.By, w.busy(ctx, args) }); err != nil {
+			return err
+		}
+		if err := Kind.Call(ctx, fmt.Sprint("call ", i), Args{Key: CalledKey(args.Key, i), Work: 1, Grant: -1}, stint.Retry(retry.Forever(20*time.Millisecond)), stint.MaxLosses(1000)); err != nil {
 			return err
 		}
 	}

@@ -252,7 +252,7 @@ func addTold(ctx context.Context, g *Ground, facts *check.Facts) error {
 		id int64
 		t  told
 	)
-	text := `select id, args->>'key', coalesce(cast(args->>'grant' as integer), 0), coalesce(max_losses, 3), coalesce(recovered, 0),
+	text := `select id, coalesce(args->>'key', ''), coalesce(cast(args->>'grant' as integer), 0), coalesce(max_losses, 3), coalesce(recovered, 0),
 		coalesce(cast(args->>'tx' as text), '') in ('true', '1'), coalesce(args->>'poison', ''), coalesce(args->>'limit', '') from ` + g.table("jobs") + ` where not is_flow`
 	err := g.each(ctx, text, []any{&id, &t.key, &t.grant, &t.losses, &t.recovers, &t.tx, &t.poison, &t.limit}, func() error {
 		all[id] = t

@@ -3,6 +3,7 @@
 package chaos_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -37,6 +38,38 @@ func (w *world) enqueue(name string, first, n int, args func(i int) chaos.Args, 
 		at += size
 	}
 	return all
+}
+
+// keepFour keeps four workers alive, which are buried soon after they were killed.
+func (w *world) keepFour(slots int) (keepers []*chaos.Keeper) {
+	w.t.Helper()
+	for i := range 4 {
+		keepers = append(keepers, w.Keep(chaos.Worker{Name: fmt.Sprint("worker-", i), DB: w.url, Slots: slots, TimeToLive: pace.Of(2 * time.Second), MaxOutage: pace.Of(10 * time.Second)}))
+	}
+	w.until("they have joined", `select count(*) = 4 from stint.engines`)
+	return keepers
+}
+
+// killUntilCompleted kills workers, one after the other, and ends sessions until all jobs have completed. Then it
+// stops the workers, and says how many were killed.
+func (w *world) killUntilCompleted(keepers []*chaos.Keeper) (kills int) {
+	w.t.Helper()
+	const open = `select count(*) from stint.jobs where state <> 'completed'`
+	dice, last, changed := w.dice(7), 0, time.Now()
+	for left := w.number(open); left > 0; left = w.number(open) {
+		if left != last {
+			last, changed = left, time.Now()
+		} else if time.Since(changed) > pace.Of(2*time.Minute) {
+			w.t.Fatalf("%d jobs do not complete; %d are blocked", left, w.number(`select count(*) from stint.jobs where state = 'blocked'`))
+		}
+		kills++
+		keepers[dice.IntN(len(keepers))].Process().Kill()
+		w.endSessions(500 * time.Millisecond)
+	}
+	for _, k := range keepers {
+		k.Stop()
+	}
+	return kills
 }
 
 func quick(int) chaos.Args { return chaos.Args{} }

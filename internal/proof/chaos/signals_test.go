@@ -28,11 +28,7 @@ func TestNoSignalIsLost(t *testing.T) {
 	t.Parallel()
 	const signals, senders = 8, 8
 	w := newWorld(t, pgtest.New(t))
-	var keepers []*chaos.Keeper
-	for i := range 4 {
-		keepers = append(keepers, w.Keep(chaos.Worker{Name: fmt.Sprint("worker-", i), DB: w.url, Slots: 10, TimeToLive: pace.Of(2 * time.Second), MaxOutage: pace.Of(10 * time.Second)}))
-	}
-	w.until("they have joined", `select count(*) = 4 from stint.engines`)
+	keepers := w.keepFour(10)
 	ids := w.enqueue("awaiting", 0, jobs(t, 100), func(int) chaos.Args {
 		return chaos.Args{Awaits: signals, Work: 2, Grant: -1}
 	}, stint.Retry(retry.Forever(20*time.Millisecond)), stint.MaxLosses(1000))
@@ -59,19 +55,8 @@ func TestNoSignalIsLost(t *testing.T) {
 			}
 		})
 	}
-	kills := 0
-	for left := time.Now().Add(pace.Of(3 * time.Minute)); w.number(`select count(*) from stint.jobs where state <> 'completed'`) > 0; kills++ {
-		if time.Now().After(left) {
-			t.Fatalf("%d signals are sent, and %d jobs have not ended; %d are blocked", sent.Load(),
-				w.number(`select count(*) from stint.jobs where state <> 'completed'`), w.number(`select count(*) from stint.jobs where state = 'blocked'`))
-		}
-		keepers[dice.IntN(len(keepers))].Process().Kill()
-		w.endSessions(500 * time.Millisecond)
-	}
+	kills := w.killUntilCompleted(keepers)
 	sending.Wait()
-	for _, k := range keepers {
-		k.Stop()
-	}
 	store, _ = w.connect(w.url) // whose sessions nobody ends
 	for _, id := range ids {
 		all, err := store.Signals(t.Context(), id)
@@ -98,15 +83,22 @@ func isBlocked(ctx context.Context, store *postgres.Store, id stint.ID) bool {
 
 // signal sends one, now and then in a transaction that commits late. An error may mean that it was sent.
 func signal(ctx context.Context, store *postgres.Store, pool *pgxpool.Pool, id stint.ID, key string, dice *rand.Rand) error {
+	return nowOrLater(ctx, store, pool, dice, func(client *stint.Client) error {
+		return client.SignalOnce(ctx, id, key, chaos.SignalName, 1)
+	})
+}
+
+// nowOrLater lets a client do something, now and then in a transaction that commits late.
+func nowOrLater(ctx context.Context, store *postgres.Store, pool *pgxpool.Pool, dice *rand.Rand, do func(client *stint.Client) error) error {
 	client := stint.NewClient(store)
 	if dice.IntN(2) == 0 {
-		return client.SignalOnce(ctx, id, key, chaos.SignalName, 1)
+		return do(client)
 	}
 	tx, err := pool.Begin(ctx)
 	if err != nil {
 		return err
 	}
-	err = client.With(postgres.Tx(tx)).SignalOnce(ctx, id, key, chaos.SignalName, 1)
+	err = do(client.With(postgres.Tx(tx)))
 	time.Sleep(time.Duration(dice.IntN(50)) * time.Millisecond)
 	if err != nil {
 		return errors.Join(err, tx.Rollback(ctx))

@@ -3,13 +3,11 @@
 package chaos_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/proof/chaos"
-	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/retry"
 )
@@ -20,22 +18,11 @@ func TestEachStepIsAcceptedOnceWhoeverIsKilled(t *testing.T) {
 	t.Parallel()
 	const steps = 20
 	w := newWorld(t, pgtest.New(t))
-	var keepers []*chaos.Keeper
-	for i := range 4 {
-		keepers = append(keepers, w.Keep(chaos.Worker{Name: fmt.Sprint("worker-", i), DB: w.url, Slots: 10, TimeToLive: pace.Of(2 * time.Second), MaxOutage: pace.Of(10 * time.Second)}))
-	}
-	w.until("they have joined", `select count(*) = 4 from stint.engines`)
+	keepers := w.keepFour(10)
 	ids := w.enqueue("stepped", 0, jobs(t, 100), func(int) chaos.Args {
 		return chaos.Args{Steps: steps, Work: 20, Grant: -1}
 	}, stint.Retry(retry.Forever(20*time.Millisecond)), stint.MaxLosses(1000))
-	kills := 0
-	for dice := w.dice(99); w.number(`select count(*) from stint.jobs where state <> 'completed'`) > 0; kills++ {
-		keepers[dice.IntN(len(keepers))].Process().Kill()
-		w.endSessions(500 * time.Millisecond)
-	}
-	for _, k := range keepers {
-		k.Stop()
-	}
+	kills := w.killUntilCompleted(keepers)
 	w.apart() // and all runs were told the same, which is what is recorded
 	told := len(w.history().Told)
 	t.Logf("%d kills; %d jobs were told %d times what one of their %d steps had come to", kills, len(ids), told, steps)

@@ -11,7 +11,6 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/proof/chaos"
 	"github.com/stint-go/stint/internal/proof/check"
-	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 )
 
@@ -26,11 +25,7 @@ type asked struct {
 // workers are killed and sessions are ended, and returns what each was answered.
 func (w *world) insist(producers, keys, n, work int, unique ...stint.Option) (all []asked) {
 	w.t.Helper()
-	var keepers []*chaos.Keeper
-	for i := range 4 {
-		keepers = append(keepers, w.Keep(chaos.Worker{Name: fmt.Sprint("worker-", i), DB: w.url, Slots: 10, TimeToLive: pace.Of(2 * time.Second), MaxOutage: pace.Of(10 * time.Second)}))
-	}
-	w.until("they have joined", `select count(*) = 4 from stint.engines`)
+	keepers := w.keepFour(10)
 	var mu sync.Mutex
 	var ask sync.WaitGroup
 	done := make(chan struct{})
