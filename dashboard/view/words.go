@@ -133,7 +133,11 @@ func ResultOf(kind string, raw json.RawMessage) Result {
 	case "http":
 		var r httpjob.Result
 		if json.Unmarshal(raw, &r) == nil {
-			return Result{Facts: [][2]string{{"status", fmt.Sprint(r.Status)}}, Output: r.Body}
+			result := Result{Facts: [][2]string{{"status", fmt.Sprint(r.Status)}}, Output: r.Body}
+			if r.Callback != nil { // which says more than the body of a 202
+				result.Output, result.JSON = "", r.Callback
+			}
+			return result
 		}
 	}
 	return Result{JSON: raw}

@@ -68,7 +68,7 @@ func TestEachReceiverHasItsSecretAndAnElsewhereNone(t *testing.T) {
 		got = append(got, r.Header.Get("Webhook-Signature")+string(body))
 	}
 	other, _ := serve(t, Config{}, note)
-	server, h := serve(t, Config{}, func(w http.ResponseWriter, r *http.Request) {
+	server, _ := serve(t, Config{}, func(w http.ResponseWriter, r *http.Request) {
 		note(w, r)
 		if r.URL.Path == "/away" {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
@@ -88,13 +88,13 @@ func TestEachReceiverHasItsSecretAndAnElsewhereNone(t *testing.T) {
 		{map[string]Secret{"*": a}, "/away", 1, 2}, // whoever is sent elsewhere takes no signature along
 	} {
 		got = nil
-		_, h = serve(t, Config{Secrets: c.secrets}, note)
+		_, h := serve(t, Config{Secrets: c.secrets}, note)
 		if _, err := perform(t, t.Context(), h, Args{Method: "POST", URL: server.URL + c.path, JSON: json.RawMessage(`{}`)}); err != nil {
 			t.Fatal(err)
 		}
-		header, signed := http.Header{}, 0
+		signed := 0
 		for age := range 20 * time.Second / time.Second {
-			header = http.Header{}
+			header := http.Header{}
 			a.sign(header, 42, []byte("{}"), time.Now().Add(-age*time.Second))
 			for _, one := range got {
 				if one == header.Get("Webhook-Signature")+"{}" {
