@@ -85,6 +85,8 @@ func examples(f *pflag.Flag) []string {
 		candidates = [][]string{{"text", "json", "text"}}
 	case "kinds":
 		candidates = [][]string{{"sh", "http", "sh,http"}}
+	case "http-callback":
+		candidates = [][]string{{"http://a", "http://b", "http://c"}}
 	}
 	for _, three := range candidates {
 		good := true
@@ -138,7 +140,9 @@ func TestEverySettingGoesByFlagThenEnvironmentThenFileThenDefault(t *testing.T) 
 				continue // it has none
 			}
 			env := map[string]string{variable: c.env}
-			switch f.Name { // two make sense beside another one only
+			switch f.Name { // these make sense beside another one only
+			case "http-callback":
+				env[linkVariable] = strings.Repeat("k", 32)
 			case "schema":
 				env["STINT_DB"] = "postgres://localhost/shop"
 			case "strict-instance":
