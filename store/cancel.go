@@ -27,7 +27,7 @@ type Canceller interface {
 	// running job shows it too.
 	Cancel(ctx context.Context, ids []stint.ID, why string) (map[stint.ID]stint.CancelStatus, error)
 
-	// Cancelling lists the jobs among these that somebody cancelled and that
-	// have no final outcome yet.
+	// Cancelling lists the jobs among these that somebody cancelled, themselves or with
+	// their flow or with the job that called them, and that have no final outcome yet.
 	Cancelling(ctx context.Context, ids []stint.ID) ([]stint.ID, error)
 }

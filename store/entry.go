@@ -23,7 +23,8 @@ type Entry struct {
 	Suspect int       // how closely to watch it, since engines died with it in hand
 	Limits  string    // the gates that it waits for, as in Lane
 
-	// Cancelled says that somebody cancelled the job: it is not to be begun.
+	// Cancelled says that somebody cancelled the job, itself or with its flow or with
+	// the job that called it: it is not to be begun.
 	Cancelled bool
 }
 

@@ -40,6 +40,7 @@ type Args struct {
 
 	// Callback lets the receiver answer 202 and say later what came of it: see [Callback]. The job waits for
 	// that so long, at most [retry.MaxWait], without a slot. Any other status ends the attempt as always.
+	// A job waits for one callback: it is not for a handler that sends several requests.
 	Callback Duration `json:"callback,omitzero"`
 }
 

@@ -55,12 +55,11 @@ func (w *world) keepFour(slots int) (keepers []*chaos.Keeper) {
 func (w *world) killUntilCompleted(keepers []*chaos.Keeper) (kills int) {
 	w.t.Helper()
 	const open = `select count(*) from stint.jobs where state <> 'completed'`
-	dice, last, changed := w.dice(7), 0, time.Now()
-	for left := w.number(open); left > 0; left = w.number(open) {
-		if left != last {
-			last, changed = left, time.Now()
-		} else if time.Since(changed) > pace.Of(2*time.Minute) {
-			w.t.Fatalf("%d jobs do not complete; %d are blocked", left, w.number(`select count(*) from stint.jobs where state = 'blocked'`))
+	dice, left := w.dice(7), w.number(open)
+	until := time.Now().Add(pace.Of(3*time.Minute) * time.Duration(max(1, left/100)))
+	for ; left > 0; left = w.number(open) {
+		if time.Now().After(until) {
+			w.t.Fatalf("%d jobs have not completed; %d are blocked", left, w.number(`select count(*) from stint.jobs where state = 'blocked'`))
 		}
 		kills++
 		keepers[dice.IntN(len(keepers))].Process().Kill()

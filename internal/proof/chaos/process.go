@@ -72,8 +72,10 @@ func (f *Fleet) start(w Worker) (*Process, error) {
 		close(p.ended)
 	}()
 	f.t.Cleanup(func() {
-		if f.t.Failed() {
-			_ = cmd.Process.Signal(syscall.SIGQUIT) // where it was goes to its log
+		shown := 4000
+		if f.t.Failed() && !p.Gone() {
+			shown = 60_000
+			_ = cmd.Process.Signal(syscall.SIGQUIT) // where its goroutines are goes to its log
 			select {
 			case <-p.ended:
 			case <-time.After(5 * time.Second):
@@ -83,7 +85,7 @@ func (f *Fleet) start(w Worker) (*Process, error) {
 		<-p.ended
 		if f.t.Failed() {
 			text, _ := os.ReadFile(log.Name())
-			f.t.Logf("%s said:\n%s", w.Name, tail(text, 100_000))
+			f.t.Logf("%s said:\n%s", w.Name, tail(text, shown))
 		}
 	})
 	return p, nil
