@@ -15,7 +15,8 @@ var _ store.Canceller = (*Store)(nil)
 
 const (
 	anyCancelledSQL = `select 1 from stint_cancellations limit 1`
-	cancelledSQL    = `select 1 from stint_cancellations where job in (?, ?)`
+	cancelledSQL    = `select 1 from stint_cancellations where job = ?`
+	cancelledInSQL  = `select 1 from stint_cancellations where job in (?, ?)` // it, or its flow or what called it
 	whySQL          = `select why, at from stint_cancellations where job = ?`
 	clearSQL        = `delete from stint_cancellations where job = ?`
 

@@ -48,7 +48,7 @@ func (s *Store) fetch(c *conn, at []store.Position) ([]store.Entry, error) {
 		if !cancels {
 			break
 		}
-		if entries[i].Cancelled, err = c.found(cancelledSQL, int64(entries[i].ID), int64(entries[i].Flow)); err != nil {
+		if entries[i].Cancelled, err = c.found(cancelledInSQL, int64(entries[i].ID), int64(entries[i].Flow)); err != nil {
 			return nil, err
 		}
 	}

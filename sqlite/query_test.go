@@ -110,3 +110,24 @@ func TestTheQuestionWhetherTheFileChangedIsNotTold(t *testing.T) {
 		}
 	}
 }
+
+// One that is missing would be that of the last time.
+func TestAStatementRunsOnlyWithAllItsValues(t *testing.T) {
+	s := open(t, Memory)
+	err := s.read(t.Context(), func(c *conn) error {
+		const either = `select 1 from stint_entries where pos in (?, ?)`
+		if _, err := c.found(either, 1, 2); err != nil {
+			return err
+		}
+		for _, args := range [][]any{{1}, {1, 2, 3}, nil} {
+			if _, err := c.found(either, args...); err == nil || !strings.Contains(err.Error(), "for 2 parameters") {
+				t.Errorf("with %d of its 2 values it fails with %v", len(args), err)
+			}
+		}
+		_, err := c.found(either, 1, 2)
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

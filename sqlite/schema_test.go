@@ -218,12 +218,17 @@ func TestWhatIsLookedAtBeginsAndEndsInAnIndex(t *testing.T) {
 	}
 }
 
-// plan is how SQLite answers a query, a step on each line.
+// plan is how SQLite answers a query, a step on each line. Values that are not given are null.
 func plan(t *testing.T, s *Store, text string, args ...any) string {
 	t.Helper()
 	var steps strings.Builder
 	err := s.read(t.Context(), func(c *conn) error {
-		return c.query("explain query plan "+text, args, func(q *stmt) error {
+		text := "explain query plan " + text
+		q, err := c.prepare(text)
+		if err != nil {
+			return err
+		}
+		return c.query(text, append(args, make([]any, q.BindCount()-len(args))...), func(q *stmt) error {
 			steps.WriteString(q.ColumnText(3) + "\n")
 			return nil
 		})

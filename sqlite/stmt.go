@@ -126,8 +126,13 @@ func (s *stmt) fail(parameter int, err error) {
 	}
 }
 
-// bind binds all parameters, for statements that run once for many rows.
+// bind binds all parameters, for statements that run once for many rows. One that is
+// left out would have the value that the statement ran with before.
 func (s *stmt) bind(args ...any) {
+	if want := len(s.bound) - 1; len(args) != want {
+		s.err = fmt.Errorf("%d values for %d parameters: %s", len(args), want, s.source)
+		return
+	}
 	for i, arg := range args {
 		v := value{}
 		switch arg := arg.(type) {
