@@ -45,13 +45,14 @@ type Run struct {
 
 	context runContext // the first one made
 
-	mu     sync.Mutex // guards Batch, context and what follows
-	steps  *steps     // nil until one is called
-	log    *runLog    // nil until something is said
-	over   bool
-	set    bool
-	result json.RawMessage
-	err    error
+	mu      sync.Mutex // guards Batch, context and what follows
+	sealing *sealing   // of a kind that is sealed
+	steps   *steps     // nil until one is called
+	log     *runLog    // nil until something is said
+	over    bool
+	set     bool
+	result  json.RawMessage
+	err     error
 }
 
 type runKey struct{}
@@ -144,6 +145,9 @@ func (j *Job) Previous(ctx context.Context) (*Attempt, error) {
 	}
 	for _, x := range slices.Backward(job.Attempts) {
 		if x.Slot > 0 || x.Outcome == OutcomeLost {
+			if x.Result, err = a.Client.OpenResult(ctx, j.Kind, x.Result); err != nil {
+				return nil, err
+			}
 			return &x, nil
 		}
 	}

@@ -39,7 +39,8 @@ func (c *Client) Job(ctx context.Context, id ID) (*JobInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return store.Job(ctx, id)
+	job, err := store.Job(ctx, id)
+	return c.opened(ctx, job, err)
 }
 
 // Cancel cancels jobs, and returns the result for each: see [store.Canceller].
@@ -82,7 +83,8 @@ func (c *Client) Await(ctx context.Context, id ID) (*JobInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return store.Await(ctx, id)
+	job, err := store.Await(ctx, id)
+	return c.opened(ctx, job, err)
 }
 
 // role is the client's store in a role that it may have or not.

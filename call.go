@@ -54,7 +54,8 @@ func (k Kind[A]) call(ctx context.Context, name string, args A, opts []Option) (
 	if c.State != Completed {
 		return nil, &JobError{ID: c.Job, Kind: job.Kind, State: c.State, Reason: c.Reason, Failure: c.Failure}
 	}
-	return &c, nil
+	c.Result, err = run.Client.OpenResult(ctx, job.Kind, c.Result)
+	return &c, leftToOthers(err)
 }
 
 // Call is [Kind.Call] and returns the job's result. One that completed without a result is [ErrNoResult], and one

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/stint-go/stint/seal"
 )
 
 // Client enqueues, shows, cancels, retries and awaits jobs. It may be used by many
@@ -16,6 +18,7 @@ type Client struct {
 	tx     Tx
 	limits Limits
 	groups []*Group
+	keys   seal.Keys // nil for none
 
 	middleware []EnqueueMiddleware
 	through    EnqueueFunc // the middleware with put inside; nil without any
@@ -136,7 +139,11 @@ func (c *Client) put(ctx context.Context, tx Tx, jobs []NewJob) ([]Receipt, erro
 		*job = jobs[i]
 		job.Fill()
 		job.Correlation = cmp.Or(job.Correlation, correlation)
-		if err := c.check(job); err != nil {
+		err := c.check(job)
+		if err == nil && job.Sealed != nil {
+			err = c.seal(ctx, job)
+		}
+		if err != nil {
 			if len(jobs) > 1 {
 				return nil, fmt.Errorf("job %d (%s): %w", i, job.Kind, err)
 			}

@@ -400,7 +400,7 @@ func (k ResultKind[A, R]) Needed(ctx context.Context) iter.Seq2[R, error] {
 				if after = n.ID; n.Kind != k.decl.Name {
 					continue
 				}
-				r, err := k.decode(n)
+				r, err := k.decode(ctx, n)
 				if !yield(r, err) {
 					return
 				}
@@ -412,7 +412,12 @@ func (k ResultKind[A, R]) Needed(ctx context.Context) iter.Seq2[R, error] {
 	}
 }
 
-func (k ResultKind[A, R]) decode(n NeededJob) (R, error) {
+func (k ResultKind[A, R]) decode(ctx context.Context, n NeededJob) (R, error) {
+	var err error
+	if n.Result, err = ClientFrom(ctx).OpenResult(ctx, n.Kind, n.Result); err != nil {
+		var none R
+		return none, leftToOthers(err)
+	}
 	return k.Result(&JobInfo{Attempts: []Attempt{{Outcome: n.Outcome, Result: n.Result}}})
 }
 
@@ -429,6 +434,9 @@ func (k ResultKind[A, R]) FromFlow(ctx context.Context, name string) (R, error) 
 		return none, err
 	}
 	info, err := runFrom(ctx).Reader.Job(ctx, id)
+	if c := ClientFrom(ctx); c != nil {
+		info, err = c.opened(ctx, info, err)
+	}
 	if err != nil {
 		return none, err
 	}

@@ -102,6 +102,10 @@ type NewJob struct {
 	// a limit, with a key (tenant=acme) or a JSON pointer to it (tenant by /tenant) if it has keys.
 	Limits []string `json:"limits,omitempty" maxItems:"8" doc:"Limits to wait for: smtp, tenant=acme, or tenant by /tenant"`
 
+	// Sealed are JSON pointers to the parts of the arguments that are stored encrypted, "" for all: see the
+	// option [Sealed]. Nil for none.
+	Sealed []string `json:"-"`
+
 	// Member says where the job stands in a flow: see [Flow]. Nil for a job in none.
 	Member *Member `json:"-"`
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+
+	"github.com/stint-go/stint/seal"
 )
 
 // KeyConflictError says that an idempotency key was used before for another kind or
@@ -45,6 +47,9 @@ func canonical(raw json.RawMessage) []byte {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	if d.Decode(&v) == nil {
+		if seal.Is(raw) {
+			v = seal.Comparable(v)
+		}
 		if text, err := json.Marshal(v); err == nil {
 			return text
 		}

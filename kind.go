@@ -32,6 +32,10 @@ type KindInfo struct {
 	// Limits are the limits of its jobs: see [NewJob.Limits].
 	Limits []string `json:"limits,omitempty"`
 
+	// Sealed are the parts of the arguments that are stored encrypted: see [NewJob.Sealed]. Results and
+	// what steps record are, too, if it is not nil.
+	Sealed []string `json:"sealed,omitempty" doc:"JSON pointers to the parts of the arguments that are stored encrypted; one empty pointer for all of them"`
+
 	// Declared is when an engine last changed the declaration. Only stores set it.
 	Declared time.Time `json:"declared,omitzero"`
 
@@ -47,7 +51,7 @@ func (d KindInfo) Job(args json.RawMessage, opts ...Option) NewJob {
 	job := NewJob{
 		Kind: d.Name, Args: args, Queue: d.Queue, Priority: d.Priority,
 		Retry: d.Retry, Timeout: d.Timeout, MaxLosses: d.MaxLosses, Tags: slices.Clone(d.Tags),
-		StartWithin: d.StartWithin, Unique: d.Unique, Limits: slices.Clone(d.Limits),
+		StartWithin: d.StartWithin, Unique: d.Unique, Limits: slices.Clone(d.Limits), Sealed: d.Sealed,
 	}
 	for _, opt := range opts {
 		opt(&job)
@@ -85,7 +89,7 @@ func NewKind[A any](name string, defaults ...Option) Kind[A] {
 	d := KindInfo{
 		Name: name, Queue: job.Queue, Priority: job.Priority,
 		Retry: job.Retry, Timeout: job.Timeout, MaxLosses: job.MaxLosses, Tags: job.Tags,
-		StartWithin: job.StartWithin, Unique: job.Unique, Limits: job.Limits,
+		StartWithin: job.StartWithin, Unique: job.Unique, Limits: job.Limits, Sealed: job.Sealed,
 	}
 	if field := job.differs(d.Job(nil)); field != "" {
 		panic(fmt.Sprintf("stint: kind %q: %s belongs to a job, not to a kind", name, field))
@@ -143,6 +147,9 @@ func (k ResultKind[A, R]) Result(job *JobInfo) (R, error) {
 	var r R
 	for _, x := range job.Attempts {
 		if x.Outcome == OutcomeCompleted && x.Result != nil {
+			if _, err := (sealing{}).open(context.Background(), "", x.Result); err != nil {
+				return r, err
+			}
 			err := json.Unmarshal(x.Result, &r)
 			return r, err
 		}

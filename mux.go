@@ -161,7 +161,11 @@ func (r *Registration) assemble() assembly {
 	r.mux.mu.Lock()
 	defer r.mux.mu.Unlock()
 	r.mux.used.Store(true)
-	return assembly{handler: r.wrap(), hooks: slices.Concat(r.mux.hooks, r.hooks)}
+	h := r.wrap()
+	if r.decl.Sealed != nil {
+		h = opening(r.decl.Name, h)
+	}
+	return assembly{handler: h, hooks: slices.Concat(r.mux.hooks, r.hooks)}
 }
 
 // mustBeUnused panics when something is added too late, which would be ignored.

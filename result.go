@@ -90,5 +90,11 @@ func (a *Run) settle(result json.RawMessage, err error, over bool) (json.RawMess
 	if a.steps != nil {
 		err = a.steps.end(returned, err, a.now())
 	}
+	if over && a.sealing != nil {
+		var unsealed error
+		if result, unsealed = a.sealResult(&a.context, result); err == nil {
+			err = unsealed
+		}
+	}
 	return result, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/seal"
 )
 
 // UniqueScope says for how long a job holds its unique key.
@@ -291,6 +292,9 @@ func (u Uniqueness) Selected(args json.RawMessage) (json.RawMessage, error) {
 	d.UseNumber()
 	if err := d.Decode(&all); err != nil {
 		return nil, valid.Invalid("args", "%v", err)
+	}
+	if seal.Is(args) {
+		all = seal.Comparable(all)
 	}
 	selected := map[string]any{}
 	for _, pointer := range u.By {

@@ -58,6 +58,9 @@ func CompleteTx(ctx context.Context, tx stint.Tx, result any) error {
 		if err := valid.JSON("result", raw, maxResult); err != nil {
 			return err
 		}
+		if raw, err = a.SealResult(ctx, raw); err != nil {
+			return err
+		}
 	}
 	if err := a.Sleeping(); err != nil {
 		return err

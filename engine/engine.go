@@ -45,6 +45,11 @@ func New(jobs store.Store, mux *stint.Mux, config Config) (*Engine, error) {
 	if e.client == nil {
 		e.client = stint.NewClient(jobs)
 	}
+	for _, d := range mux.Declarations() {
+		if err := e.client.CheckKeys(d); err != nil {
+			return nil, fmt.Errorf("engine: %w", err)
+		}
+	}
 	e.reader, _ = jobs.(store.Reader)
 	_, e.keepsLogs = jobs.(store.LogReader)
 	return e, nil

@@ -53,7 +53,8 @@ func (e *Engine) RunNow(ctx context.Context, job stint.NewJob) (store.Completion
 	if err != nil {
 		return x, fmt.Errorf("run a job of the kind %s now: %w", job.Kind, err)
 	}
-	return x, nil
+	x.Result, err = e.client.OpenResult(ctx, job.Kind, x.Result)
+	return x, err
 }
 
 func (e *Engine) runNow(ctx context.Context, job stint.NewJob) (store.Completion, error) {

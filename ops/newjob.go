@@ -151,6 +151,9 @@ func (l *Local) declarations(ctx context.Context, force, exact bool) (func(j *Ne
 		if err == nil {
 			err = job.Check(l.Limits)
 		}
+		if err == nil {
+			err = takeSealed(&job, known)
+		}
 		if err == nil && l.CheckArgs != nil && !force {
 			err = l.CheckArgs(job.Kind, job.Args)
 		}
@@ -159,6 +162,23 @@ func (l *Local) declarations(ctx context.Context, force, exact bool) (func(j *Ne
 		}
 		return job, nil
 	}, nil
+}
+
+// takeSealed takes a job of a sealed kind only if it is sealed already: nobody here has a key.
+func takeSealed(j *stint.NewJob, known []stint.KindInfo) error {
+	k := slices.IndexFunc(known, func(d stint.KindInfo) bool { return d.Name == j.Kind })
+	if k < 0 || known[k].Sealed == nil {
+		return nil
+	}
+	j.Fill()
+	j.Sealed = known[k].Sealed
+	if pointer, clear := j.InClear(); clear && pointer == "" {
+		return valid.Invalid("args", "the kind %s is sealed, and these are in clear: a program with the key enqueues it, or seals them", j.Kind)
+	} else if clear {
+		return valid.Invalid("args", "the kind %s is sealed, and they are in clear at %s: a program with the key enqueues it, or seals them", j.Kind, pointer)
+	}
+	j.Sealed = nil
+	return nil
 }
 
 // ExactJob is a job as a request has it that stores it exactly so.

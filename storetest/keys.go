@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,6 +58,29 @@ var keysTests = []test{
 			r := t.keyed(nothing)[0]
 			expect(t, r.ID == first, "the arguments %s make another job than none", text)
 		}
+	}},
+	{"Of what is sealed only the MAC is compared", func(t *T) {
+		const sealed = `{"$sealed": {"c": %q, "k": %q, "m": %q}}`
+		part := func(c, k, m string) string {
+			return fmt.Sprintf(`[{"iban": `+sealed+`, "n": 1}, %[4]s]`, c, k, m, fmt.Sprintf(sealed, c, k, m))
+		}
+		keyed := func(args string) stint.NewJob {
+			return stint.NewJob{Kind: "k", Args: json.RawMessage(args), IdempotencyKey: "a"}
+		}
+		first := t.keyed(keyed(part("AAAA", "1", "same")))[0].ID
+		r := t.keyed(keyed(part("B-_B", `new "\ key`, "same")))[0]
+		expect(t, r == (stint.Receipt{ID: first, Duplicate: true}), "with another ciphertext it is answered with %+v", r)
+		for _, other := range []string{part("AAAA", "1", "other"), strings.ReplaceAll(part("AAAA", "1", "same"), `, "m": "same"`, "")} {
+			t.conflict(stint.Tx{}, first, keyed(other))
+		}
+		text := func(c string) string {
+			said, _ := json.Marshal(fmt.Sprintf(sealed, c, "1", "m"))
+			return `{"says": ` + string(said) + `}`
+		}
+		b := stint.NewJob{Kind: "k", Args: json.RawMessage(text("A")), IdempotencyKey: "b"}
+		second := t.keyed(b)[0].ID
+		b.Args = json.RawMessage(text("B"))
+		t.conflict(stint.Tx{}, second, b) // a text that quotes it is no such thing
 	}},
 	{"What else a repetition says does not count", func(t *T) {
 		first := t.keyed(job("k", stint.IdempotencyKey("a"), stint.Tag("x")))[0].ID

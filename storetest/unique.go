@@ -81,6 +81,17 @@ var uniqueTests = []test{
 		r = t.keyed(job("month", stint.UniqueWithin(30*24*time.Hour)))[0]
 		expect(t, r.Duplicate, "retention forgets a key whose period is not over: %+v", r)
 	}},
+	{"What is sealed is unique by its MAC", func(t *T) {
+		for _, by := range [][]stint.UniqueOption{nil, {stint.By("/iban")}} {
+			sealed := func(c, m string) stint.NewJob {
+				return withArgs(fmt.Sprint("k", len(by)), fmt.Sprintf(`{"iban": {"$sealed": {"c": %q, "k": %[1]q, "m": %q}}}`, c, m), stint.UniqueUntilEnded(by...))
+			}
+			r := t.keyed(sealed("AAAA", "same"), sealed("BBBB", "same"), sealed("AAAA", "other"))
+			expect(t, !r[0].Duplicate && r[1].Duplicate && r[1].ID == r[0].ID && !r[2].Duplicate, "with %d pointers the answers are %+v", len(by), r)
+			again := t.keyed(sealed("CCCC", "same"))[0]
+			expect(t, again.Duplicate && again.ID == r[0].ID, "with %d pointers a repetition is answered with %+v", len(by), again)
+		}
+	}},
 	{"In a slot the second is a duplicate, until the next slot begins", func(t *T) {
 		const slot = 2 * time.Second
 		a := job("k", stint.UniqueSlot(slot))

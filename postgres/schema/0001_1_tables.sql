@@ -433,6 +433,7 @@ create table stint.kinds (
   max_losses smallint check (max_losses >= 0), -- null for the default
   uniqueness text, -- which jobs its jobs may not stand beside; null for any
   limits   text[], -- the limits that its jobs wait for, as declared; null for none
+  sealed   text[], -- JSON pointers to the parts of its arguments that are encrypted; null for none
   declared timestamptz not null default clock_timestamp() -- when it was declared so
 );
 

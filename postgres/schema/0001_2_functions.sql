@@ -1037,11 +1037,20 @@ begin
 end
 $$;
 
+-- Arguments as they are compared: of what is sealed in them there is only what is the same for
+-- equal values. No text in them can look like that, since its quotes are escaped.
+create function stint.comparable(args jsonb) returns jsonb language sql immutable strict parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when strpos(comparable.args::text, '{"$sealed": {"c": "') = 0 then comparable.args
+    else regexp_replace(comparable.args::text, '\{"\$sealed": \{"c": "[\w-]*", "k": "([^"\\]|\\.)*", "m"', '{"$sealed": {"m"', 'g')::jsonb end
+$$;
+
 -- What an idempotency key stands for: a hash of a kind and its arguments. The
 -- text of jsonb is the same for equal values.
 create function stint.fingerprint(kind text, args jsonb) returns bytea language sql stable strict parallel safe
 set search_path = pg_catalog, pg_temp
-as $$ select sha256(convert_to(fingerprint.kind || chr(10) || fingerprint.args::text, 'UTF8')) $$;
+as $$ select sha256(convert_to(fingerprint.kind || chr(10) || stint.comparable(fingerprint.args)::text, 'UTF8')) $$;
 
 -- Take idempotency keys for jobs that are about to be stored, the first of
 -- each key in a batch. Of every key the answer is the job that has it now,
@@ -1168,6 +1177,7 @@ begin
     end if;
   end loop;
   mode := coalesce(mode, 'keep');
+  p_args := stint.comparable(p_args);
   foreach part in array coalesce(pointers, '{}') loop
     if part !~ '^(/([^~]|~[01])*)+$' then
       raise exception 'stint: % is no JSON pointer, such as /id', quote_literal(part) using errcode = '22023';

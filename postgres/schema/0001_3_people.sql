@@ -250,6 +250,16 @@ as $$
               then (class #>> '{}') || ' is the type of every error of a text; declare a class for those that you mean' end
 $$;
 
+-- Which part of arguments that is to be sealed is in clear, as a JSON pointer; null if none is. Empty
+-- arguments have nothing to seal.
+create function stint.in_clear(p_sealed text[], p_args jsonb) returns text language sql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select s.pointer from unnest(p_sealed) as s(pointer), lateral (
+    select p_args #> array(select replace(replace(u.t, '~1', '/'), '~0', '~') from unnest((string_to_array(s.pointer, '/'))[2:]) with ordinality as u(t, i) order by i) as part) v
+  where v.part is not null and v.part -> '$sealed' ->> 'c' is null and (s.pointer <> '' or v.part <> '{}') limit 1
+$$;
+
 -- Check what is said of a job, and fill in what is not by what an engine declared for its kind: it is then as store_job and store_flow take it.
 -- Errors begin with the caller. Of what is not declared, such as a flow, nothing is filled in.
 create function stint.resolve_job(caller text, declared boolean, kind text, args jsonb, queue text, priority integer, run_at timestamptz, delay interval, retry text, timeout interval,
@@ -273,7 +283,7 @@ declare
   -- A list of jobs reads the JSON of all of them, and readers have bounds. What is short is not deep.
   deep   constant jsonpath := 'strict $.**{200} ? (@.type() == "array" || @.type() == "object")';
 begin
-  select d.queue, d.priority, d.timeout, d.tags, d.retry, d.max_losses, d.start_within, d.uniqueness, d.limits into k from stint.kinds d where d.kind = resolve_job.kind and resolve_job.declared;
+  select d.queue, d.priority, d.timeout, d.tags, d.retry, d.max_losses, d.start_within, d.uniqueness, d.limits, d.sealed into k from stint.kinds d where d.kind = resolve_job.kind and resolve_job.declared;
   q := coalesce(resolve_job.queue, k.queue, 'default');
   p := coalesce(resolve_job.priority, k.priority, 0);
   t := coalesce(ceil(extract(epoch from resolve_job.timeout) * 1000)::bigint, k.timeout);
@@ -336,6 +346,10 @@ begin
     raise exception '%: % tags are more than 50', resolve_job.caller, cardinality(labels) using errcode = '22023';
   end if;
 
+  if k.sealed is not null and stint.in_clear(k.sealed, arguments) is not null then
+    raise exception '%: the kind % is sealed, and its arguments are in clear%', resolve_job.caller, quote_literal(resolve_job.kind), coalesce(' at ' || nullif(stint.in_clear(k.sealed, arguments), ''), '')
+      using errcode = '22023', hint = 'A program with the key enqueues it, or seals them as docs/sealed.md says.';
+  end if;
   if coalesce(resolve_job.limits, k.limits) is not null then
     gates := stint.limit_keys(coalesce(resolve_job.limits, k.limits), arguments);
   end if;

@@ -373,6 +373,7 @@ create table stint_kinds (
   retry    text not null check (json_valid(retry)), -- its policy
   uniqueness text check (uniqueness <> ''), -- which jobs its jobs may not stand beside; null for any
   limits   text check (json_valid(limits)), -- the limits that its jobs wait for; null for none
+  sealed   text check (json_valid(sealed)), -- JSON pointers to the parts of its arguments that are encrypted; null for none
   declared integer not null -- what it says now
 ) strict, without rowid;
 

@@ -1,0 +1,157 @@
+package seal
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/stint-go/stint/internal/valid"
+)
+
+// ErrNoKey says that a value is sealed with a key that is not at hand.
+var ErrNoKey = errors.New("seal: the key is not at hand")
+
+// Keys seal and open. A [Ring] has its keys in memory; a program can write its own for a
+// service that keeps them. All methods may be called concurrently.
+type Keys interface {
+	// Seal encrypts a value, and says with which key. What the value is bound to is no
+	// secret, and is not in the result: Open must refuse it with anything else.
+	Seal(ctx context.Context, plain, bound []byte) (key string, sealed []byte, err error)
+
+	// Open is the way back. The error matches [ErrNoKey] when the key is unknown here, and
+	// then the job is left to an engine that has it.
+	Open(ctx context.Context, key string, sealed, bound []byte) ([]byte, error)
+}
+
+// Comparer is implemented by keys that can tell equal values without opening them. Jobs with
+// an idempotency key or a unique key, and limits by what is sealed, need it.
+type Comparer interface {
+	// MAC returns at least 16 bytes that are the same for equal values, for as long as such jobs
+	// are kept, also while programs with older and newer keys run beside each other.
+	MAC(ctx context.Context, value []byte) ([]byte, error)
+}
+
+// Key is a secret with a name.
+type Key struct {
+	// ID names the key in what it sealed: 1 to 255 bytes, for example when it was made. It is no
+	// secret, and must never stand for another secret.
+	ID string
+
+	// Secret are 32 random bytes, such as openssl rand makes. Whoever has them reads everything
+	// that was sealed with the key.
+	Secret []byte
+}
+
+// Ring are keys in memory. It seals with the newest, and opens with all of them.
+type Ring struct {
+	newest  string
+	secrets map[string][]byte
+	compare []byte // for MACs
+}
+
+// NewRing returns a ring. To change the key, first give all programs that open jobs the new one
+// behind the old one, then put it first everywhere, and take the old one out when no job is
+// kept any more that it sealed (see store.Retention).
+//
+// MACs are made with the oldest key, the last one, so that they stay the same meanwhile. When
+// that is taken out, equal values count as different from those before.
+func NewRing(newest Key, older ...Key) (*Ring, error) {
+	r := &Ring{newest: newest.ID, secrets: map[string][]byte{}}
+	var oldest []byte
+	for _, k := range append([]Key{newest}, older...) {
+		if err := valid.Name("key", k.ID); err != nil {
+			return nil, fmt.Errorf("seal: %w", err)
+		}
+		if len(k.Secret) != secretLen {
+			return nil, fmt.Errorf("seal: %w", valid.Invalid("key", "the secret of %q has %d bytes, not %d", k.ID, len(k.Secret), secretLen))
+		}
+		if _, twice := r.secrets[k.ID]; twice {
+			return nil, fmt.Errorf("seal: %w", valid.Invalid("key", "%q is there twice", k.ID))
+		}
+		oldest = append([]byte(nil), k.Secret...)
+		r.secrets[k.ID] = oldest
+	}
+	var err error
+	r.compare, err = hkdf.Key(sha256.New, oldest, nil, "stint compare", sha256.Size)
+	return r, err
+}
+
+const (
+	secretLen = 32
+	saltLen   = 32
+)
+
+// Seal encrypts with the newest key: AES-256-GCM under a key of its own for each value, derived
+// by HKDF-SHA-256 (RFC 5869) from the secret and 32 random bytes, which come before the
+// ciphertext. So no number of values wears a key out, as random nonces of 96 bits would
+// after some billions.
+func (r *Ring) Seal(_ context.Context, plain, bound []byte) (key string, sealed []byte, err error) {
+	sealed = make([]byte, saltLen, saltLen+len(plain)+16)
+	rand.Read(sealed)
+	a, err := r.cipher(r.secrets[r.newest], sealed)
+	if err != nil {
+		return "", nil, err
+	}
+	return r.newest, a.Seal(sealed, make([]byte, a.NonceSize()), plain, bound), nil
+}
+
+// Open decrypts with the key that is named.
+func (r *Ring) Open(_ context.Context, key string, sealed, bound []byte) ([]byte, error) {
+	secret, ok := r.secrets[key]
+	if !ok {
+		return nil, fmt.Errorf("%w: %q", ErrNoKey, key)
+	}
+	if len(sealed) < saltLen {
+		return nil, errForged
+	}
+	a, err := r.cipher(secret, sealed[:saltLen])
+	if err != nil {
+		return nil, err
+	}
+	plain, err := a.Open(nil, make([]byte, a.NonceSize()), sealed[saltLen:], bound)
+	if err != nil {
+		return nil, errForged
+	}
+	return plain, nil
+}
+
+var errForged = errors.New("seal: it was not sealed with this key, or for another kind or place, or was changed since")
+
+func (r *Ring) cipher(secret, salt []byte) (cipher.AEAD, error) {
+	derived, err := hkdf.Key(sha256.New, secret, salt, "stint seal", secretLen)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(derived)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
+// MAC is an HMAC-SHA-256 with the oldest key.
+func (r *Ring) MAC(_ context.Context, value []byte) ([]byte, error) {
+	h := hmac.New(sha256.New, r.compare)
+	h.Write(value)
+	return h.Sum(nil), nil
+}
+
+// String names the keys, and never shows a secret.
+func (r *Ring) String() string {
+	return fmt.Sprintf("a ring of %d keys, newest %q", len(r.secrets), r.newest)
+}
+
+// GoString is String.
+func (r *Ring) GoString() string { return r.String() }
+
+// String names the key without its secret.
+func (k Key) String() string { return fmt.Sprintf("the key %q", k.ID) }
+
+// GoString is String.
+func (k Key) GoString() string { return k.String() }

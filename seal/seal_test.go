@@ -1,0 +1,170 @@
+package seal_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stint-go/stint/seal"
+)
+
+func key(id string, fill byte) seal.Key {
+	return seal.Key{ID: id, Secret: bytes.Repeat([]byte{fill}, 32)}
+}
+
+func ring(t testing.TB, newest seal.Key, older ...seal.Key) *seal.Ring {
+	t.Helper()
+	r, err := seal.NewRing(newest, older...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func place(at string) func(string) string { return func(pointer string) string { return at + pointer } }
+
+func TestWhatWasSealedOpensWithItsKeyAndAtItsPlaceOnly(t *testing.T) {
+	old, both := ring(t, key("old", 1)), ring(t, key("new", 2), key("old", 1))
+	const plain = `{"iban":"CH93"}`
+	sealed, err := seal.Value(t.Context(), old, "pay\nargs\n", json.RawMessage(plain), nil)
+	if err != nil || !json.Valid(sealed) || bytes.Contains(sealed, []byte("CH93")) || seal.KeyOf(sealed) != "old" || !seal.Is(sealed) {
+		t.Fatalf("sealed it is %s, %v", sealed, err)
+	}
+	for _, keys := range []*seal.Ring{old, both} {
+		if got, err := seal.Open(t.Context(), keys, place("pay\nargs\n"), sealed); err != nil || string(got) != plain {
+			t.Errorf("opened it is %s, %v", got, err)
+		}
+	}
+	if _, err := seal.Open(t.Context(), ring(t, key("new", 2)), place("pay\nargs\n"), sealed); !errors.Is(err, seal.ErrNoKey) {
+		t.Errorf("without its key the error is %v", err)
+	}
+	var e map[string]map[string]string
+	if err := json.Unmarshal(sealed, &e); err != nil {
+		t.Fatal(err)
+	}
+	text, err := base64.RawURLEncoding.DecodeString(e["$sealed"]["c"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := map[string]json.RawMessage{"of another kind": sealed}
+	for name, at := range map[string]int{"salt": 0, "text": 40, "tag": len(text) - 1} {
+		changed := bytes.Clone(text)
+		changed[at] ^= 1
+		forged["with another "+name] = fmt.Appendf(nil, `{"$sealed":{"k":"old","c":%q}}`, base64.RawURLEncoding.EncodeToString(changed))
+	}
+	forged["cut short"] = json.RawMessage(`{"$sealed":{"k":"old","c":"AAAA"}}`)
+	forged["without base64"] = json.RawMessage(`{"$sealed":{"k":"old","c":"?"}}`)
+	for name, value := range forged {
+		at := "pay\nargs\n"
+		if name == "of another kind" {
+			at = "other\nargs\n"
+		}
+		if got, err := seal.Open(t.Context(), both, place(at), value); err == nil || errors.Is(err, seal.ErrNoKey) {
+			t.Errorf("%s it opens as %s, %v", name, got, err)
+		}
+	}
+	if again, _ := seal.Value(t.Context(), old, "pay\nargs\n", json.RawMessage(plain), nil); bytes.Equal(again, sealed) {
+		t.Error("two that are sealed without a MAC can be told to be equal")
+	}
+}
+
+func TestPartsOpenWhereverTheyAre(t *testing.T) {
+	keys := ring(t, key("k", 1))
+	part := func(at, plain string) json.RawMessage {
+		sealed, err := seal.Value(t.Context(), keys, "a"+at, json.RawMessage(plain), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sealed
+	}
+	value := fmt.Appendf(nil, `{"a/b":%s,"list":[1,{"x~":%s}],"says":"\"$sealed\"","plain":12345678901234567890}`, part("/a~1b", `[true]`), part("/list/1/x~0", `null`))
+	got, err := seal.Open(t.Context(), keys, place("a"), value)
+	const want = `{"a/b":[true],"list":[1,{"x~":null}],"plain":12345678901234567890,"says":"\"$sealed\""}`
+	if err != nil || string(got) != want {
+		t.Errorf("it opens as %s, %v", got, err)
+	}
+	moved := fmt.Appendf(nil, `{"other":%s}`, part("/a~1b", `[true]`))
+	if got, err := seal.Open(t.Context(), keys, place("a"), moved); err == nil {
+		t.Errorf("moved to another place it opens as %s", got)
+	}
+}
+
+func TestEqualValuesAreToldByTheOldestKey(t *testing.T) {
+	mac := func(keys seal.Keys, value string) string {
+		sealed, err := seal.Value(t.Context(), keys, "at", json.RawMessage(value), json.RawMessage(value))
+		var e map[string]map[string]string
+		if err == nil {
+			err = json.Unmarshal(sealed, &e)
+		}
+		if err != nil || e["$sealed"]["m"] == "" {
+			t.Fatalf("it is %s, %v", sealed, err)
+		}
+		var v any
+		_ = json.Unmarshal(sealed, &v)
+		same, _ := json.Marshal(seal.Comparable([]any{v, 1}))
+		if want := fmt.Sprintf(`[{"$sealed":{"m":%q}},1]`, e["$sealed"]["m"]); string(same) != want {
+			t.Errorf("as compared it is %s, want %s", same, want)
+		}
+		return e["$sealed"]["m"]
+	}
+	before, after := ring(t, key("old", 1)), ring(t, key("new", 2), key("old", 1))
+	if mac(before, `1`) != mac(before, `1`) || mac(before, `1`) != mac(after, `1`) {
+		t.Error("equal values have different MACs")
+	}
+	if mac(before, `1`) == mac(before, `2`) || mac(before, `1`) == mac(ring(t, key("new", 2)), `1`) {
+		t.Error("the MACs of different values or keys are the same")
+	}
+	if _, err := seal.Value(t.Context(), justKeys{before}, "at", nil, json.RawMessage(`1`)); err == nil || !strings.Contains(err.Error(), "cannot compare") {
+		t.Errorf("keys that cannot compare are accepted: %v", err)
+	}
+}
+
+// justKeys are keys that cannot compare.
+type justKeys struct{ seal.Keys }
+
+func TestARingTakesGoodKeysOnlyAndShowsNoSecret(t *testing.T) {
+	for _, c := range []struct {
+		keys []seal.Key
+		says string
+	}{
+		{[]seal.Key{{ID: "a", Secret: make([]byte, 16)}}, `the secret of "a" has 16 bytes, not 32`},
+		{[]seal.Key{key("", 1)}, "the name is empty"},
+		{[]seal.Key{key("a", 1), key("a", 2)}, `"a" is there twice`},
+		{[]seal.Key{key("a\nb", 1)}, "control character"},
+	} {
+		if _, err := seal.NewRing(c.keys[0], c.keys[1:]...); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("the error is %v, want one that says %s", err, c.says)
+		}
+	}
+	k := key("a", 'x')
+	r := ring(t, k)
+	for _, text := range []string{fmt.Sprint(k), fmt.Sprintf("%+v %#v", k, k), fmt.Sprintf("%v %+v %#v", r, r, r)} {
+		if strings.Contains(text, "xxx") || strings.Contains(text, "120") || !strings.Contains(text, "a") {
+			t.Errorf("it is printed as %s", text)
+		}
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	keys := ring(f, key("k", 1))
+	sealed, err := seal.Value(f.Context(), keys, "a", json.RawMessage(`{"n":1}`), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte(sealed))
+	f.Add([]byte(`{"$sealed":{"k":"k","c":"AA"}}`))
+	f.Add([]byte(`[{"$sealed":[]},"$sealed",{"x":{"$sealed":null}}]`))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		if !json.Valid(value) {
+			return
+		}
+		got, err := seal.Open(t.Context(), keys, place("a"), value)
+		if err == nil && !json.Valid(got) {
+			t.Errorf("%s opens as %s", value, got)
+		}
+	})
+}
