@@ -117,6 +117,15 @@ func TestABurnStandsBesideWhatIsDoneByHand(t *testing.T) {
 	})
 }
 
+func TestSealedJobsStandBesideOthers(t *testing.T) {
+	onEach(t, func(t *testing.T, db string, _ bool) {
+		r := measure(t, db, "burn -n 300 --args 1000 --sealed")
+		for _, name := range []string{"stint", "stint, sealed"} {
+			has(t, r.Results[0], name, contest.EnqueueRate, contest.WorkRate)
+		}
+	})
+}
+
 func TestSlotsAreUsedWhileTheyHaveAJob(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "stint.db")
 	r := measure(t, db, "burn -n 300 --engines 2 --slots 3 --work 1ms")
@@ -345,6 +354,7 @@ func TestMistakesOnTheCommandLineAreNamed(t *testing.T) {
 		"burn --work 1h":                        "it is not between 0s and 1m0s",
 		"burn --one-by-one --slots 2":           "--one-by-one is one job at a time",
 		"burn --one-by-one --work 1ms":          "--work is not for it",
+		"burn --one-by-one --sealed":            "--sealed is not for it",
 		"burn --open-writers 3":                 "--open-writers is for PostgreSQL",
 		"burn --compare":                        "there is nothing to compare with",
 		"steady --duration 1s --every 2s":       "--every 2s is longer",

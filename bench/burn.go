@@ -13,6 +13,7 @@ import (
 	"github.com/stint-go/stint/bench/load"
 	"github.com/stint-go/stint/bench/server"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/seal"
 )
 
 // The figures of a server, and of slots.
@@ -43,7 +44,7 @@ func (b *bench) entrants(stint func(context.Context, holding) (contest.Figures, 
 	if b.compare {
 		all = append(all, contest.Entrant{Name: "stint, nothing held", Turn: func(ctx context.Context) (contest.Figures, error) { return stint(ctx, holding{}) }})
 	}
-	if !b.noLimit && !b.oneByOne && b.work == 0 { // which is about something else
+	if !b.noLimit && !b.oneByOne && b.work == 0 && b.args == 0 { // which is about something else
 		all = append(all, contest.Entrant{Name: "by hand", Turn: hand})
 	}
 	return all
@@ -51,22 +52,35 @@ func (b *bench) entrants(stint func(context.Context, holding) (contest.Figures, 
 
 // burn enqueues jobs that do nothing, in bulk, and then has them worked off.
 func burn(ctx context.Context, b *bench) error {
+	entrants := b.entrants(func(ctx context.Context, held holding) (contest.Figures, error) { return b.burnOnce(ctx, held, nil) }, b.handBurn)
+	if b.sealed {
+		keys, err := seal.NewRing(seal.Key{ID: "bench", Secret: make([]byte, 32)})
+		if err != nil {
+			return err
+		}
+		entrants = append(entrants, contest.Entrant{Name: "stint, sealed", Turn: func(ctx context.Context) (contest.Figures, error) {
+			return b.burnOnce(ctx, holding{b.pin, b.writers}, keys)
+		}})
+	}
 	return b.hold(ctx, contest.Bout{
 		Name: "burn", About: contest.Number(float64(b.jobs)) + " jobs that do nothing, enqueued in bulk, then worked off; each committed, history kept",
-		Figures: burnFigures(slotsUsed),
-		Entrants: b.entrants(func(ctx context.Context, held holding) (f contest.Figures, err error) {
-			err = b.on(ctx, func(s *site) error {
-				if err := s.fill(ctx); err != nil {
-					return err
-				}
-				return held.during(ctx, s, func() (err error) {
-					f, err = s.recorded(ctx, s.queue(load.Options{Plain: true, Lanes: s.lanes, Limit: stint.LimitRule{AtOnce: s.atOnce}, Keys: s.keys}))
-					return err
-				})
-			})
-			return f, err
-		}, b.handBurn),
+		Figures:  burnFigures(slotsUsed),
+		Entrants: entrants,
 	})
+}
+
+// burnOnce burns jobs once, sealed with keys if there are any.
+func (b *bench) burnOnce(ctx context.Context, held holding, keys seal.Keys) (f contest.Figures, err error) {
+	err = b.on(ctx, func(s *site) error {
+		if err := s.fill(ctx); err != nil {
+			return err
+		}
+		return held.during(ctx, s, func() (err error) {
+			f, err = s.recorded(ctx, s.queue(load.Options{Plain: true, Args: s.args, Seal: keys, Lanes: s.lanes, Limit: stint.LimitRule{AtOnce: s.atOnce}, Keys: s.keys}))
+			return err
+		})
+	})
+	return f, err
 }
 
 // limit measures what the database could do by hand, alone.

@@ -35,7 +35,7 @@ const compared = " no-limit=false pin-horizon=false open-writers=0 compare=false
 
 var measurements = []measurement{
 	{"burn", "jobs per second at most: enqueued in bulk, then worked off",
-		"jobs=100000 batch=5000 producers=2 lanes=1 at-once=0 keys=1 engines=1 slots=0 work=0s one-by-one=false before=0 waiting=0" + compared, burn},
+		"jobs=100000 batch=5000 producers=2 lanes=1 at-once=0 keys=1 engines=1 slots=0 work=0s one-by-one=false before=0 waiting=0 args=0 sealed=false" + compared, burn},
 	{"steady", "whether the speed lasts while jobs keep coming",
 		"duration=1m every=5s batch=1000 producers=2 backlog=20000 engines=1 slots=0 jobs=1000000 keep=0s" + compared, steady},
 	{"latency", "how long an idle engine takes to start a job, and how late scheduled jobs are",
@@ -51,10 +51,10 @@ var measurements = []measurement{
 type settings struct {
 	db                                                               string
 	jobs, batch, producers, backlog, engines, slots, before, waiting int
-	lanes, atOnce, keys, writers, rounds, tabs, runs                 int
+	lanes, atOnce, keys, writers, args, rounds, tabs, runs           int
 	work, duration, every, watch, keep                               time.Duration
 	rate, scheduled                                                  float64
-	oneByOne, noLimit, pin, compare, asleep, json                    bool
+	oneByOne, noLimit, pin, compare, asleep, json, sealed            bool
 }
 
 // options are all flags that there are. Durations are bounded in seconds.
@@ -73,6 +73,8 @@ func (s *settings) options() []option {
 		{"one-by-one", &s.oneByOne, 0, 1, "claim one job at a time, as engines do whose jobs take long"},
 		{"before", &s.before, 0, 1e9, "how many jobs are worked off beforehand, unmeasured"},
 		{"waiting", &s.waiting, 0, 1e9, "how many jobs wait for next year meanwhile"},
+		{"args", &s.args, 0, 500_000, "how many bytes of arguments each job has"},
+		{"sealed", &s.sealed, 0, 1, "measure it with sealed arguments, too"},
 		{"no-limit", &s.noLimit, 0, 1, "do not measure what the database does by hand beside it"},
 		{"pin-horizon", &s.pin, 0, 1, "hold a snapshot and an idle write transaction open (SQLite: a read transaction)"},
 		{"open-writers", &s.writers, 0, 100_000, "hold so many unrelated write transactions open (PostgreSQL)"},
@@ -167,6 +169,8 @@ func (b *bench) check() error {
 		return fmt.Errorf("--one-by-one is one job at a time: --slots %d is not for it, but --engines is", b.slots)
 	case b.oneByOne && b.work > 0:
 		return errors.New("--one-by-one measures claims: --work is not for it")
+	case b.oneByOne && b.sealed:
+		return errors.New("--one-by-one measures claims: --sealed is not for it")
 	case b.writers > 0 && !b.isPostgres():
 		return errors.New("--open-writers is for PostgreSQL: an SQLite file has one writer, and everybody would wait for it")
 	case b.compare && !b.pin && b.writers == 0:

@@ -8,8 +8,10 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/stint-go/stint/internal/valid"
 )
@@ -24,7 +26,7 @@ type Keys interface {
 	// secret, and is not in the result: Open must refuse it with anything else.
 	Seal(ctx context.Context, plain, bound []byte) (key string, sealed []byte, err error)
 
-	// Open is the way back. The error matches [ErrNoKey] when the key is unknown here, and
+	// Open is the way back, and may write into sealed. The error matches [ErrNoKey] when the key is unknown here, and
 	// then the job is left to an engine that has it.
 	Open(ctx context.Context, key string, sealed, bound []byte) ([]byte, error)
 }
@@ -51,7 +53,7 @@ type Key struct {
 // Ring are keys in memory. It seals with the newest, and opens with all of them.
 type Ring struct {
 	newest  string
-	secrets map[string][]byte
+	secrets map[string]secret
 	compare []byte // for MACs
 }
 
@@ -62,7 +64,7 @@ type Ring struct {
 // MACs are made with the oldest key, the last one, so that they stay the same meanwhile. When
 // that is taken out, equal values count as different from those before.
 func NewRing(newest Key, older ...Key) (*Ring, error) {
-	r := &Ring{newest: newest.ID, secrets: map[string][]byte{}}
+	r := &Ring{newest: newest.ID, secrets: map[string]secret{}}
 	var oldest []byte
 	for _, k := range append([]Key{newest}, older...) {
 		if err := valid.Name("key", k.ID); err != nil {
@@ -74,31 +76,30 @@ func NewRing(newest Key, older ...Key) (*Ring, error) {
 		if _, twice := r.secrets[k.ID]; twice {
 			return nil, fmt.Errorf("seal: %w", valid.Invalid("key", "%q is there twice", k.ID))
 		}
-		oldest = append([]byte(nil), k.Secret...)
-		r.secrets[k.ID] = oldest
+		var err error
+		if r.secrets[k.ID], err = newSecret(k.Secret); err != nil {
+			return nil, err
+		}
+		oldest = k.Secret
 	}
 	var err error
 	r.compare, err = hkdf.Key(sha256.New, oldest, nil, "stint compare", sha256.Size)
 	return r, err
 }
 
-const (
-	secretLen = 32
-	saltLen   = 32
-)
+const secretLen = 32
 
-// Seal encrypts with the newest key: AES-256-GCM under a key of its own for each value, derived
-// by HKDF-SHA-256 (RFC 5869) from the secret and 32 random bytes, which come before the
-// ciphertext. So no number of values wears a key out, as random nonces of 96 bits would
-// after some billions.
+// Seal encrypts with the newest key, as XAES-256-GCM (c2sp.org/XAES-256-GCM): AES-256-GCM under a key of its own
+// for each value, with a random nonce of 24 bytes, which comes before the ciphertext. So no number of values wears a
+// key out, as random nonces of 12 bytes would after some billions.
 func (r *Ring) Seal(_ context.Context, plain, bound []byte) (key string, sealed []byte, err error) {
-	sealed = make([]byte, saltLen, saltLen+len(plain)+16)
+	sealed = make([]byte, nonceLen, nonceLen+len(plain)+tagLen)
 	rand.Read(sealed)
-	a, err := r.cipher(r.secrets[r.newest], sealed)
+	a, err := r.secrets[r.newest].derive(sealed)
 	if err != nil {
 		return "", nil, err
 	}
-	return r.newest, a.Seal(sealed, make([]byte, a.NonceSize()), plain, bound), nil
+	return r.newest, a.Seal(sealed, sealed[derivedBy:], plain, bound), nil
 }
 
 // Open decrypts with the key that is named.
@@ -107,14 +108,15 @@ func (r *Ring) Open(_ context.Context, key string, sealed, bound []byte) ([]byte
 	if !ok {
 		return nil, fmt.Errorf("%w: %q", ErrNoKey, key)
 	}
-	if len(sealed) < saltLen {
+	if len(sealed) < nonceLen {
 		return nil, errForged
 	}
-	a, err := r.cipher(secret, sealed[:saltLen])
+	a, err := secret.derive(sealed)
 	if err != nil {
 		return nil, err
 	}
-	plain, err := a.Open(nil, make([]byte, a.NonceSize()), sealed[saltLen:], bound)
+	nonce, text := sealed[derivedBy:nonceLen], sealed[nonceLen:]
+	plain, err := a.Open(text[:0], nonce, text, bound)
 	if err != nil {
 		return nil, errForged
 	}
@@ -123,12 +125,44 @@ func (r *Ring) Open(_ context.Context, key string, sealed, bound []byte) ([]byte
 
 var errForged = errors.New("seal: it was not sealed with this key, or for another kind or place, or was changed since")
 
-func (r *Ring) cipher(secret, salt []byte) (cipher.AEAD, error) {
-	derived, err := hkdf.Key(sha256.New, secret, salt, "stint seal", secretLen)
+const (
+	nonceLen  = 24
+	derivedBy = 12 // so much of the nonce makes the key, and the rest is the nonce under it
+	tagLen    = 16
+)
+
+// secret derives keys: by CMAC in counter mode (NIST SP 800-108), of which each makes one block of AES.
+type secret struct {
+	block  cipher.Block
+	subkey [aes.BlockSize]byte // of CMAC, for whole blocks
+}
+
+func newSecret(key []byte) (secret, error) {
+	block, err := aes.NewCipher(key)
 	if err != nil {
-		return nil, err
+		return secret{}, err
 	}
-	block, err := aes.NewCipher(derived)
+	s := secret{block: block}
+	block.Encrypt(s.subkey[:], s.subkey[:])
+	carry := byte(0)
+	for i, b := range slices.Backward(s.subkey[:]) {
+		s.subkey[i], carry = b<<1|carry, b>>7
+	}
+	s.subkey[aes.BlockSize-1] ^= carry * 0x87
+	return s, nil
+}
+
+// derive makes the cipher for a nonce.
+func (s secret) derive(nonce []byte) (cipher.AEAD, error) {
+	var key [secretLen]byte
+	for i := range 2 {
+		part := key[i*aes.BlockSize:][:aes.BlockSize]
+		part[1], part[2] = byte(i+1), 'X'
+		copy(part[4:], nonce[:derivedBy])
+		subtle.XORBytes(part, part, s.subkey[:])
+		s.block.Encrypt(part, part)
+	}
+	block, err := aes.NewCipher(key[:])
 	if err != nil {
 		return nil, err
 	}

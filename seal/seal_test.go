@@ -3,6 +3,7 @@ package seal_test
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func TestWhatWasSealedOpensWithItsKeyAndAtItsPlaceOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	forged := map[string]json.RawMessage{"of another kind": sealed}
-	for name, at := range map[string]int{"salt": 0, "text": 40, "tag": len(text) - 1} {
+	for name, at := range map[string]int{"key": 0, "nonce": 13, "text": 30, "tag": len(text) - 1} {
 		changed := bytes.Clone(text)
 		changed[at] ^= 1
 		forged["with another "+name] = fmt.Appendf(nil, `{"$sealed":{"k":"old","c":%q}}`, base64.RawURLEncoding.EncodeToString(changed))
@@ -69,6 +70,27 @@ func TestWhatWasSealedOpensWithItsKeyAndAtItsPlaceOnly(t *testing.T) {
 	}
 	if again, _ := seal.Value(t.Context(), old, "pay\nargs\n", json.RawMessage(plain), nil); bytes.Equal(again, sealed) {
 		t.Error("two that are sealed without a MAC can be told to be equal")
+	}
+}
+
+// The vectors of c2sp.org/XAES-256-GCM.
+func TestItIsXAES256GCM(t *testing.T) {
+	const nonce = "ABCDEFGHIJKLMNOPQRSTUVWX"
+	for _, c := range []struct {
+		key         byte
+		bound, text string
+	}{
+		{1, "", "ce546ef63c9cc60765923609b33a9a1974e96e52daf2fcf7075e2271"},
+		{3, "c2sp.org/XAES-256-GCM", "986ec1832593df5443a179437fd083bf3fdb41abd740a21f71eb769d"},
+	} {
+		text, err := hex.DecodeString(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ring(t, key("k", c.key)).Open(t.Context(), "k", append([]byte(nonce), text...), []byte(c.bound))
+		if err != nil || string(got) != "XAES-256-GCM" {
+			t.Errorf("the vector of the key %d opens as %q, %v", c.key, got, err)
+		}
 	}
 }
 
@@ -90,6 +112,19 @@ func TestPartsOpenWhereverTheyAre(t *testing.T) {
 	moved := fmt.Appendf(nil, `{"other":%s}`, part("/a~1b", `[true]`))
 	if got, err := seal.Open(t.Context(), keys, place("a"), moved); err == nil {
 		t.Errorf("moved to another place it opens as %s", got)
+	}
+}
+
+func TestOnlyWhatIsSealedAsAWholeHasAKey(t *testing.T) {
+	const sealed = `{"$sealed":{"c":"AAAA","k":"1"}}`
+	for value, want := range map[string]string{
+		sealed: "1", ` { "$sealed" : { "k" : "\u0031", "c" : "AAAA" } } `: "1", `{"$sealed": {"c": "A", "k": "a", "m": "M"}}`: "a", `{"$sealed":{"c":"A","k":"\u0062"}}`: "b",
+		``: "", `{}`: "", `null`: "", `"$sealed"`: "", `[` + sealed + `]`: "", `{"job":1,"result":` + sealed + `}`: "", `{"$sealed":{"c":"A","k":"a"},"x":1}`: "",
+		`{"$sealed":{"c":"A","k":""}}`: "", `{"$sealed":{"c":"","k":"a"}}`: "", `{"$sealed":{"k":"a"}}`: "", `{"$sealed":{"c":1,"k":"a"}}`: "", sealed + `}`: "",
+	} {
+		if got := seal.KeyOf(json.RawMessage(value)); got != want {
+			t.Errorf("%s is said to be sealed with the key %q, want %q", value, got, want)
+		}
 	}
 }
 
@@ -165,6 +200,27 @@ func FuzzOpen(f *testing.F) {
 		got, err := seal.Open(t.Context(), keys, place("a"), value)
 		if err == nil && !json.Valid(got) {
 			t.Errorf("%s opens as %s", value, got)
+		}
+	})
+}
+
+func BenchmarkOfAKibibyte(b *testing.B) {
+	keys := ring(b, key("2026-11", 1))
+	plain := json.RawMessage(`"` + strings.Repeat("x", 1022) + `"`)
+	sealed, err := seal.Value(b.Context(), keys, "pay\nargs\n", plain, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("seal", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = seal.Value(b.Context(), keys, "pay\nargs\n", plain, nil)
+		}
+	})
+	b.Run("open", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = seal.Open(b.Context(), keys, place("pay\nargs\n"), sealed)
 		}
 	})
 }

@@ -23,7 +23,8 @@ type wanted struct {
 	times  int                           // how many must fit; negative: any but none
 }
 
-// Where asks that the arguments are as a function says. Arguments that do not decode do not fit.
+// Where asks that the arguments are as a function says. Arguments that do not decode do not fit. Those of
+// a kind that is sealed are as they are stored: [stint.Client.Job] opens them.
 func Where[A any](fits func(args A) bool) Want {
 	return must(func(job *stint.JobInfo) string {
 		var args A

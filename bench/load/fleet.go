@@ -43,7 +43,7 @@ func (q *Queue) workAll(ctx context.Context, mux *stint.Mux) (stop func() error,
 		if err != nil {
 			return nil, errors.Join(err, stop())
 		}
-		e, err := engine.New(db, mux, engine.Config{Slots: q.o.Slots, Queues: q.o.Queues, Instance: fmt.Sprintf("load-%d", i+1),
+		e, err := engine.New(db, mux, engine.Config{Client: q.client.Over(db), Slots: q.o.Slots, Queues: q.o.Queues, Instance: fmt.Sprintf("load-%d", i+1),
 			Retention: store.Retention{KeepFor: store.KeepFor{All: q.o.Keep}}})
 		if err != nil {
 			closeStore()

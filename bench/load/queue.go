@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/stint-go/stint/bench/contest"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/seal"
 	"github.com/stint-go/stint/store"
 )
 
@@ -34,8 +36,11 @@ type Options struct {
 	// statistics, which have what was deleted.
 	Keep time.Duration
 
-	// Plain says that jobs have no arguments, and so no numbers.
+	// Plain says that jobs have no numbers.
 	Plain bool
+
+	Args int       // how many bytes of arguments plain jobs have: none
+	Seal seal.Keys // what these are sealed with: nothing
 
 	Limit stint.LimitRule // that jobs wait for: none
 	Keys  int             // how many keys it has: 1, for all of them together
@@ -50,6 +55,7 @@ type Queue struct {
 	store  store.Store
 	client *stint.Client
 	o      Options
+	kind   stint.KindInfo // of plain jobs
 	plain  []stint.NewJob // as many as are enqueued at once, all equal
 	close  func() error
 }
@@ -59,9 +65,16 @@ var _ contest.Queue = (*Queue)(nil)
 // New makes a queue of a store. Close closes the store with it.
 func New(store store.Store, o Options, closeStore func() error) *Queue {
 	o.Engines = max(1, o.Engines)
-	q := &Queue{store: store, client: stint.NewClient(store), o: o, close: closeStore}
+	q := &Queue{store: store, client: stint.NewClient(store), o: o, kind: plain, close: closeStore}
+	if o.Seal != nil {
+		q.client, q.kind.Sealed = q.client.Seal(o.Seal), []string{""}
+	}
 	if o.Plain {
-		q.plain = slices.Repeat([]stint.NewJob{plain.Job(nil)}, MostPlain)
+		var args json.RawMessage
+		if o.Args > 0 {
+			args = json.RawMessage(`"` + strings.Repeat("x", max(0, o.Args-2)) + `"`)
+		}
+		q.plain = slices.Repeat([]stint.NewJob{q.kind.Job(args)}, MostPlain)
 		for i := range q.plain {
 			q.plain[i].Queue, q.plain[i].Limits = q.queueOf(i), q.limitsOf(i)
 		}
@@ -182,7 +195,7 @@ func (q *Queue) Work(ctx context.Context, handle func(n int)) (stop func() error
 		mux.Limit(limit, q.o.Limit)
 	}
 	if q.o.Plain {
-		mux.Add(plain, func(context.Context, *stint.Job) (json.RawMessage, error) {
+		mux.Add(q.kind, func(context.Context, *stint.Job) (json.RawMessage, error) {
 			handle(contest.Unnumbered)
 			return nil, nil
 		})
