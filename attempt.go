@@ -146,7 +146,7 @@ func (j *Job) Previous(ctx context.Context) (*Attempt, error) {
 	for _, x := range slices.Backward(job.Attempts) {
 		if x.Slot > 0 || x.Outcome == OutcomeLost {
 			if x.Result, err = a.Client.OpenResult(ctx, j.Kind, x.Result); err != nil {
-				return nil, err
+				return nil, leftToOthers(ctx, err)
 			}
 			return &x, nil
 		}

@@ -55,7 +55,7 @@ func (k Kind[A]) call(ctx context.Context, name string, args A, opts []Option) (
 		return nil, &JobError{ID: c.Job, Kind: job.Kind, State: c.State, Reason: c.Reason, Failure: c.Failure}
 	}
 	c.Result, err = run.Client.OpenResult(ctx, job.Kind, c.Result)
-	return &c, leftToOthers(err)
+	return &c, leftToOthers(ctx, err)
 }
 
 // Call is [Kind.Call] and returns the job's result. One that completed without a result is [ErrNoResult], and one
@@ -68,7 +68,9 @@ func (k ResultKind[A, R]) Call(ctx context.Context, name string, args A, opts ..
 	case c.Result == nil:
 		return result, NoRetry(fmt.Errorf("%w: job %d, called as %q", ErrNoResult, c.Job, name))
 	}
-	if err = json.Unmarshal(c.Result, &result); err != nil {
+	if err = json.Unmarshal(c.Result, &result); err != nil && k.decl.Sealed != nil {
+		return result, NoRetry(fmt.Errorf("%w: the result of job %d, called as %q", ErrStepChanged, c.Job, name)) // which it may quote
+	} else if err != nil {
 		err = NoRetry(fmt.Errorf("%w: the result of job %d, called as %q: %w", ErrStepChanged, c.Job, name, err))
 	}
 	return result, err

@@ -416,7 +416,7 @@ func (k ResultKind[A, R]) decode(ctx context.Context, n NeededJob) (R, error) {
 	var err error
 	if n.Result, err = ClientFrom(ctx).OpenResult(ctx, n.Kind, n.Result); err != nil {
 		var none R
-		return none, leftToOthers(err)
+		return none, leftToOthers(ctx, err)
 	}
 	return k.Result(&JobInfo{Attempts: []Attempt{{Outcome: n.Outcome, Result: n.Result}}})
 }
@@ -434,16 +434,17 @@ func (k ResultKind[A, R]) FromFlow(ctx context.Context, name string) (R, error) 
 		return none, err
 	}
 	info, err := runFrom(ctx).Reader.Job(ctx, id)
-	if c := ClientFrom(ctx); c != nil {
-		info, err = c.opened(ctx, info, err)
-	}
-	if err != nil {
+	if info, err = ClientFrom(ctx).opened(ctx, info, err); err != nil {
 		return none, err
 	}
 	if info.Kind != k.decl.Name {
 		return none, valid.Invalid("name", "%q is a job of the kind %s, not %s", name, info.Kind, k.decl.Name)
 	}
-	return k.Result(info)
+	r, err := k.Result(info)
+	if errors.Is(err, ErrNoKey) {
+		err = leftToOthers(ctx, err)
+	}
+	return r, err
 }
 
 type flowStore interface {

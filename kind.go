@@ -3,11 +3,14 @@ package stint
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/seal"
 )
 
 // KindInfo is the name of a kind and the defaults of its jobs. Engines write those of
@@ -97,6 +100,9 @@ func NewKind[A any](name string, defaults ...Option) Kind[A] {
 	if err := d.Check(); err != nil {
 		panic(fmt.Sprintf("stint: kind %q: %v", name, err))
 	}
+	if pointer := lackingMember(reflect.TypeFor[A](), d.Sealed); pointer != "" {
+		panic(fmt.Sprintf("stint: kind %q: its arguments have nothing at %s to seal", name, pointer))
+	}
 	return Kind[A]{d}
 }
 
@@ -147,10 +153,13 @@ func (k ResultKind[A, R]) Result(job *JobInfo) (R, error) {
 	var r R
 	for _, x := range job.Attempts {
 		if x.Outcome == OutcomeCompleted && x.Result != nil {
-			if _, err := (sealing{}).open(context.Background(), "", x.Result); err != nil {
-				return r, err
+			if key := seal.KeyOf(x.Result); key != "" {
+				return r, fmt.Errorf("the result is sealed: %w: %q", ErrNoKey, key)
 			}
 			err := json.Unmarshal(x.Result, &r)
+			if err != nil && k.decl.Sealed != nil {
+				err = errors.New("decode the result: it is not what the program expects") // which the error may quote
+			}
 			return r, err
 		}
 	}

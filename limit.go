@@ -342,6 +342,9 @@ func (j NewJob) checkLimits() error {
 		return nil
 	}
 	_, err := j.LimitKeys()
+	if err != nil && j.Sealed != nil {
+		return errSealedLimit
+	}
 	return err
 }
 

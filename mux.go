@@ -161,11 +161,7 @@ func (r *Registration) assemble() assembly {
 	r.mux.mu.Lock()
 	defer r.mux.mu.Unlock()
 	r.mux.used.Store(true)
-	h := r.wrap()
-	if r.decl.Sealed != nil {
-		h = opening(r.decl.Name, h)
-	}
-	return assembly{handler: h, hooks: slices.Concat(r.mux.hooks, r.hooks)}
+	return assembly{handler: opening(r.decl, r.wrap()), hooks: slices.Concat(r.mux.hooks, r.hooks)}
 }
 
 // mustBeUnused panics when something is added too late, which would be ignored.

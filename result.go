@@ -71,8 +71,17 @@ func (a *Run) put(set func(*Run)) error {
 // Settle ends the run with what its handler returned, and returns what counts: that,
 // or what was set instead. Nothing can be set after it, and a batch waits no longer for
 // the run.
+//
+// A result is sealed if the kind is.
 func (a *Run) Settle(result json.RawMessage, err error) (json.RawMessage, error) {
-	return a.settle(result, err, true)
+	result, err = a.settle(result, err, true)
+	if result != nil {
+		sealed, unsealed := a.SealResult(&a.context, result)
+		if result = sealed; err == nil {
+			err = unsealed
+		}
+	}
+	return result, err
 }
 
 func (a *Run) settle(result json.RawMessage, err error, over bool) (json.RawMessage, error) {
@@ -89,12 +98,6 @@ func (a *Run) settle(result json.RawMessage, err error, over bool) (json.RawMess
 	}
 	if a.steps != nil {
 		err = a.steps.end(returned, err, a.now())
-	}
-	if over && a.sealing != nil {
-		var unsealed error
-		if result, unsealed = a.sealResult(&a.context, result); err == nil {
-			err = unsealed
-		}
 	}
 	return result, err
 }

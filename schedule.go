@@ -137,7 +137,7 @@ func (s Schedule) Check(l Limits) error {
 	} else if field != "" {
 		return valid.Invalid(field, "it belongs to one job, and a schedule makes many")
 	}
-	if s.Job.Sealed != nil && len(s.Job.Args) > 0 && string(s.Job.Args) != string(noArgs) {
+	if _, clear := s.Job.InClear(); clear {
 		return valid.Invalid("args", "those of a schedule are kept in clear, and the kind %s is sealed", s.Job.Kind)
 	}
 	return s.Job.Check(l)

@@ -2,11 +2,13 @@ package stint
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,9 +25,9 @@ import (
 //
 //	var Pay = stint.NewKind[Payment]("pay", stint.Sealed("/iban"))
 //
-// What a pointer selects may be absent. Handlers and who awaits a result see everything in clear, and
+// What a pointer selects may be absent, but [NewKind] panics if the type of the arguments has no member of that name. Handlers and who awaits a result see everything in clear, and
 // need no change. Programs that enqueue such jobs, or run them, need a client with keys: see
-// [Client.Seal]. A schedule has its arguments in clear: it can have a sealed kind only without any.
+// [Client.Seal]. A schedule has its arguments in clear: it can have a sealed kind only without what is to be sealed.
 //
 // Kind, queue, tags, URN, metadata, keys and limits stay readable, and so do error messages, log lines,
 // progress, signals, questions and answers: do not put there what is to be secret.
@@ -53,8 +55,8 @@ var ErrNoKey = seal.ErrNoKey
 //	client := stint.NewClient(store).Seal(keys)
 //	e, err := engine.New(store, mux, engine.Config{Client: client})
 //
-// What is sealed with a key that the keys do not have stays as it is stored, where it is only shown. A job like
-// that is left to another engine: it runs again after some seconds, uncharged, until one has the key.
+// What cannot be opened is shown as it is stored. A job like that is left to another engine: it runs again after
+// some seconds, uncharged, and after longer and longer, until one can open it; but what was forged fails.
 func (c *Client) Seal(keys seal.Keys) *Client {
 	return c.but(func(d *Client) { d.keys = keys; d.chain() })
 }
@@ -70,10 +72,11 @@ func (c *Client) CheckKeys(d KindInfo) error {
 // OpenResult opens the result of a job of the kind, as its attempts have it. One that is not sealed is
 // returned as it is. The error matches [ErrNoKey] when the client does not have the key.
 func (c *Client) OpenResult(ctx context.Context, kind string, result json.RawMessage) (json.RawMessage, error) {
-	if c == nil {
-		return sealing{}.open(ctx, boundTo(kind, "result", ""), result)
+	s := sealing{noKeys{}, kind}
+	if c != nil && c.keys != nil {
+		s.keys = c.keys
 	}
-	return sealing{c.keys, kind}.open(ctx, boundTo(kind, "result", ""), result)
+	return s.open(ctx, boundTo(kind, "result", ""), result)
 }
 
 // boundTo names what something sealed is bound to. No kind or part has a line break.
@@ -111,6 +114,32 @@ func (j NewJob) checkSealed() error {
 	return err
 }
 
+// lackingMember is a pointer of which the type of the arguments has no member, which would seal nothing; empty if
+// there is none that can be told.
+func lackingMember(of reflect.Type, pointers []string) string {
+	for of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct || of.Implements(reflect.TypeFor[json.Marshaler]()) || reflect.PointerTo(of).Implements(reflect.TypeFor[json.Marshaler]()) {
+		return ""
+	}
+	names := map[string]bool{}
+	for _, f := range reflect.VisibleFields(of) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names[cmp.Or(name, f.Name)] = f.IsExported()
+	}
+	for _, pointer := range pointers {
+		if pointer == wholeArgs {
+			continue
+		}
+		token, _, _ := strings.Cut(pointer[1:], "/")
+		if !names[strings.NewReplacer("~1", "/", "~0", "~").Replace(token)] {
+			return pointer
+		}
+	}
+	return ""
+}
+
 // within reports whether a JSON pointer selects something in what another one does, or the same.
 func within(pointer, of string) bool { return pointer == of || strings.HasPrefix(pointer, of+"/") }
 
@@ -130,12 +159,15 @@ func (c *Client) seal(ctx context.Context, job *NewJob) error {
 	}
 	compare := job.IdempotencyKey != "" || job.Unique != "" && job.Unique != notUnique
 	for _, pointer := range job.Sealed {
-		args, err := replaced(job.Args, pointer, func(plain json.RawMessage) (json.RawMessage, error) {
-			var same json.RawMessage
+		args, err := replaced(job.Args, pointer, func(plain json.RawMessage) (sealed json.RawMessage, err error) {
+			mac := ""
 			if compare {
-				same = canonical(plain)
+				mac, err = seal.MAC(ctx, c.keys, job.comparedAs(pointer), canonical(plain))
 			}
-			return seal.Value(ctx, c.keys, boundTo(job.Kind, "args", pointer), plain, same)
+			if err != nil {
+				return nil, err
+			}
+			return seal.Value(ctx, c.keys, boundTo(job.Kind, "args", pointer), plain, mac)
 		})
 		if err != nil {
 			return err
@@ -143,6 +175,14 @@ func (c *Client) seal(ctx context.Context, job *NewJob) error {
 		job.Args = args
 	}
 	return nil
+}
+
+// comparedAs is what the MAC of a part of the arguments is bound to: the jobs among which equal ones are told.
+func (j NewJob) comparedAs(pointer string) string {
+	if u, err := ParseUniqueness(j.Unique); err == nil && u.Across != "" {
+		return boundTo("", "across "+u.Across, pointer)
+	}
+	return boundTo(j.Kind, "args", pointer)
 }
 
 // InClear reports a part of the arguments that is to be sealed and is not, as a JSON pointer. Empty
@@ -161,6 +201,8 @@ func (j NewJob) InClear() (pointer string, ok bool) {
 	return "", false
 }
 
+var errSealedLimit = valid.Invalid("limits", "what a limit is by in the arguments, which are sealed, is no key")
+
 // sealLimits gives limits by something that is sealed its MAC for a key, which is the same in all kinds.
 func (c *Client) sealLimits(ctx context.Context, job *NewJob) error {
 	cloned := false
@@ -172,7 +214,7 @@ func (c *Client) sealLimits(ctx context.Context, job *NewJob) error {
 		}
 		key, err := NewJob{Args: job.Args, Limits: []string{text}}.LimitKeys()
 		if err != nil {
-			return err
+			return errSealedLimit // which does not quote it
 		}
 		mac, err := seal.MAC(ctx, c.keys, "limit", json.RawMessage(key))
 		if err != nil {
@@ -189,8 +231,12 @@ func (c *Client) sealLimits(ctx context.Context, job *NewJob) error {
 	return nil
 }
 
-// replaced replaces what a JSON pointer selects, if there is anything.
+// replaced replaces what a JSON pointer selects, if there is anything. A name that differs from one of the pointer in
+// its case only is an error, since a handler would take the one for the other.
 func replaced(value json.RawMessage, pointer string, by func(json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
+	if value = bytes.TrimSpace(value); len(value) == 0 {
+		return value, nil
+	}
 	if pointer == wholeArgs {
 		return by(value)
 	}
@@ -199,11 +245,16 @@ func replaced(value json.RawMessage, pointer string, by func(json.RawMessage) (j
 		rest = "/" + rest
 	}
 	token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
-	switch value = bytes.TrimSpace(value); value[0] {
+	switch value[0] {
 	case '{':
 		var members map[string]json.RawMessage
 		if err := json.Unmarshal(value, &members); err != nil {
 			return nil, valid.Invalid("args", "%v", err)
+		}
+		for name := range members {
+			if name != token && strings.EqualFold(name, token) {
+				return nil, valid.Invalid("args", "they have %s, and what is sealed is %s", name, token)
+			}
 		}
 		member, ok := members[token]
 		if !ok {
@@ -232,7 +283,7 @@ func replaced(value json.RawMessage, pointer string, by func(json.RawMessage) (j
 	return value, nil
 }
 
-// sealing seals and opens for one kind. The zero value has no keys.
+// sealing seals and opens for one kind.
 type sealing struct {
 	keys seal.Keys
 	kind string
@@ -240,11 +291,8 @@ type sealing struct {
 
 // open opens a value that is sealed as a whole, and returns any other as it is.
 func (s sealing) open(ctx context.Context, bound string, value json.RawMessage) (json.RawMessage, error) {
-	switch key := seal.KeyOf(value); {
-	case key == "":
+	if seal.KeyOf(value) == "" {
 		return value, nil
-	case s.keys == nil:
-		return nil, fmt.Errorf("%w: %q", ErrNoKey, key)
 	}
 	return seal.Open(ctx, s.keys, func(string) string { return bound }, value)
 }
@@ -257,109 +305,135 @@ func (s sealing) seal(ctx context.Context, part, name string, value json.RawMess
 	if value == nil {
 		return nil, nil
 	}
-	return seal.Value(ctx, s.keys, boundTo(s.kind, part, name), value, nil)
+	return seal.Value(ctx, s.keys, boundTo(s.kind, part, name), value, "")
 }
 
-// opened opens what a job shows, but for what is sealed with keys that are not at hand.
+// opened opens what a job shows. What cannot be opened stays as it is stored.
 func (c *Client) opened(ctx context.Context, job *JobInfo, err error) (*JobInfo, error) {
-	if err != nil || c.keys == nil {
+	if err != nil || c == nil || c.keys == nil {
 		return job, err
 	}
 	s := sealing{c.keys, job.Kind}
-	show := func(of *json.RawMessage, opened json.RawMessage, err error) error {
-		switch {
-		case errors.Is(err, ErrNoKey):
-			return nil
-		case err != nil:
-			return fmt.Errorf("job %d: %w", job.ID, err)
-		}
-		*of = opened
-		return nil
-	}
-	args, err := s.openArgs(ctx, job.Args)
-	if err = show(&job.Args, args, err); err != nil {
-		return nil, err
+	if args, err := s.openArgs(ctx, job.Args); err == nil {
+		job.Args = args
 	}
 	for i := range job.Attempts {
 		x := &job.Attempts[i]
-		result, err := s.open(ctx, boundTo(s.kind, "result", ""), x.Result)
-		if err = show(&x.Result, result, err); err != nil {
-			return nil, err
+		if result, err := s.open(ctx, boundTo(s.kind, "result", ""), x.Result); err == nil {
+			x.Result = result
 		}
 	}
-	return job, nil
+	return job, ctx.Err()
 }
 
-// Bounds of the wait for an engine that has the key.
+// Bounds of the wait for an engine that can open a job.
 const (
-	keyWait    = 5 * time.Second
-	keyWaitMax = 15 * time.Second
+	openWait    = 10 * time.Second
+	openWaitMax = 5 * time.Minute
 )
 
-// leftToOthers is what becomes of a run that lacks a key: the job waits for an engine that has it.
-func leftToOthers(err error) error {
-	if !errors.Is(err, ErrNoKey) {
+// leftToOthers is what becomes of a run that cannot open something: the job waits for an engine that can,
+// longer the longer it has waited. What was forged is never opened.
+func leftToOthers(ctx context.Context, err error) error {
+	switch {
+	case err == nil || ctx.Err() != nil:
 		return err
+	case errors.Is(err, seal.ErrForged):
+		return NoRetry(err)
 	}
-	wait := keyWait + rand.N(keyWaitMax-keyWait)
+	wait := openWait
+	if job := JobFrom(ctx); job != nil {
+		wait = min(openWaitMax, max(openWait, job.Started.Sub(job.Due)/10))
+	}
+	wait = wait/2 + rand.N(wait)
 	return errors.Join(&failure.Snooze{Wait: wait, Why: "left to an engine that can open it: " + err.Error()}, err)
 }
 
-// opening gives the handler of a sealed kind everything in clear, outside of all middleware.
-func opening(kind string, h Handler) Handler {
+// opening gives a handler everything in clear, outside of all middleware. Of a kind that is not sealed, or not any
+// more, that is what an envelope shows to be sealed.
+func opening(d KindInfo, h Handler) Handler {
 	return func(ctx context.Context, job *Job) (json.RawMessage, error) {
-		a := runFrom(ctx)
-		if err := a.open(ctx, kind, job); err != nil {
-			return nil, leftToOthers(err)
+		if d.Sealed == nil && !seal.Is(job.Args) {
+			return h(ctx, job)
+		}
+		if err := runFrom(ctx).open(ctx, d, job); err != nil {
+			return nil, leftToOthers(ctx, err)
 		}
 		return h(ctx, job)
 	}
 }
 
-// open makes a run one of a sealed kind.
-func (a *Run) open(ctx context.Context, kind string, job *Job) error {
-	if a == nil || a.Client == nil || a.Client.keys == nil {
-		if !seal.Is(job.Args) {
-			return nil // of a test
-		}
-		return fmt.Errorf("the run has no client with keys: %w", ErrNoKey)
+// open opens the arguments of a run, and seals what the run leaves: all of a kind that is sealed, and of another one
+// what had something sealed.
+func (a *Run) open(ctx context.Context, d KindInfo, job *Job) error {
+	s := sealing{noKeys{}, d.Name}
+	if a != nil && a.Client != nil && a.Client.keys != nil {
+		s.keys = a.Client.keys
 	}
-	s := &sealing{a.Client.keys, kind}
 	args, err := s.openArgs(ctx, job.Args)
-	if err != nil {
+	_, none := s.keys.(noKeys)
+	switch {
+	case err != nil:
 		return fmt.Errorf("open the arguments: %w", err)
+	case none && d.Sealed != nil && a != nil && a.Steps != nil:
+		return fmt.Errorf("seal what the run leaves: the engine's client has no keys: %w", ErrNoKey)
+	case none, d.Sealed == nil && bytes.Equal(args, job.Args):
+		return nil
 	}
 	job.Args = args
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.sealing = s // the run has a context: it was found by that
+	a.sealing = &s
 	if a.Steps != nil {
-		a.Steps = sealedSteps{a.Steps, s}
+		a.Steps = sealedSteps{a.Steps, &s}
 	}
 	return nil
 }
 
-// SealResult returns a result of the run as it is to be stored: sealed, if its kind is.
-func (a *Run) SealResult(ctx context.Context, result json.RawMessage) (json.RawMessage, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.sealResult(ctx, result)
+// noKeys are the keys of who has none.
+type noKeys struct{}
+
+func (noKeys) Seal(context.Context, []byte, []byte) (string, []byte, error) { return "", nil, ErrNoKey }
+
+func (noKeys) Open(_ context.Context, key string, _, _ []byte) ([]byte, error) {
+	return nil, fmt.Errorf("%w: %q", ErrNoKey, key)
 }
 
-// sealTime bounds the sealing of a result, which may ask a service after the run has ended.
-const sealTime = 30 * time.Second
+// isSealed reports whether the run has something that no error may quote.
+func (a *Run) isSealed() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sealing != nil
+}
 
-func (a *Run) sealResult(ctx context.Context, result json.RawMessage) (json.RawMessage, error) {
-	if a.sealing == nil || result == nil {
+// Bounds of the sealing of a result, which may ask a service after the run has ended.
+const (
+	sealTime = 30 * time.Second
+	sealWait = 250 * time.Millisecond
+)
+
+// SealResult returns a result of the run as it is to be stored: sealed, if its kind is. The work is done, so it asks
+// keys that fail once more, for half a minute, also after ctx has ended.
+func (a *Run) SealResult(ctx context.Context, result json.RawMessage) (json.RawMessage, error) {
+	a.mu.Lock()
+	s := a.sealing
+	a.mu.Unlock()
+	if s == nil || result == nil {
 		return result, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sealTime)
 	defer cancel()
-	sealed, err := a.sealing.seal(ctx, "result", "", result)
-	if err != nil {
-		return nil, fmt.Errorf("seal the result: %w", err)
+	for wait := sealWait; ; wait *= 2 {
+		sealed, err := s.seal(ctx, "result", "", result)
+		if err == nil {
+			return sealed, nil
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("seal the result: %w", err)
+		}
 	}
-	return sealed, nil
 }
 
 // stepKeeper is what keeps steps: [Run.Steps].
@@ -402,7 +476,7 @@ func (s sealedSteps) Record(ctx context.Context, tx Tx, name string, began time.
 func (s sealedSteps) openStep(ctx context.Context, name string, result json.RawMessage) (json.RawMessage, error) {
 	opened, err := s.open(ctx, boundTo(s.kind, "step", name), result)
 	if err != nil {
-		return nil, leftToOthers(fmt.Errorf("open what the step %q recorded: %w", name, err))
+		return nil, leftToOthers(ctx, fmt.Errorf("open what the step %q recorded: %w", name, err))
 	}
 	return opened, nil
 }

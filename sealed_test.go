@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,27 @@ func TestAClientSealsWhatTheKindSays(t *testing.T) {
 			t.Errorf("the error about %v is %v, want %q", bad.job.Sealed, err, bad.says)
 		}
 	}
+	for args, clear := range map[string]bool{``: false, `{}`: false, `{"IBAN":1}`: true, `{"iban":1}`: true, `{"iban":{"$sealed":{"c":"A","k":"k"}}}`: false, `{"iban":{"$sealed":{"c":"A","k":"k"},"x":1}}`: true, `[1]`: false} {
+		if _, got := (stint.NewJob{Args: json.RawMessage(args), Sealed: []string{"/iban"}}).InClear(); got != clear {
+			t.Errorf("%q is in clear: %v", args, got)
+		}
+	}
+	if _, err := sealOne(t, stint.KindInfo{Name: "k", Sealed: []string{"/iban"}}.Job(json.RawMessage(`{"IBAN":1}`))); !errors.Is(err, stint.ErrInvalid) {
+		t.Errorf("what a handler would take for the sealed part is stored: %v", err)
+	}
+	type payment struct {
+		IBAN string
+		To   struct{ X int } `json:"to"`
+	}
+	stint.NewKind[payment]("k", stint.Sealed("/IBAN", "/to/X"))
+	func() {
+		defer func() {
+			if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "/iban") {
+				t.Errorf("a pointer to nothing gives %v", v)
+			}
+		}()
+		stint.NewKind[*payment]("k", stint.Sealed("/iban"))
+	}()
 	var s stored
 	if _, err := stint.NewClient(&s).Enqueue(t.Context(), whole.Job(nil)); !errors.Is(err, stint.ErrNoKey) || len(s) > 0 {
 		t.Errorf("a client without keys stores %v, %v", s, err)
@@ -107,6 +129,16 @@ func TestSealedJobsAreComparedAndLimitedByTheirMACs(t *testing.T) {
 	kc, _, errc := job(`{"iban":"y","n":1}`, unique).UniqueKey()
 	if errors.Join(erra, errb, errc) != nil || ka != kb || ka == kc {
 		t.Errorf("the unique keys are %q, %q, %q", ka, kb, kc)
+	}
+	across := stint.UniqueUntilEnded(stint.By("/iban"), stint.Across("payees"))
+	other, err := sealOne(t, stint.KindInfo{Name: "other", Sealed: []string{"/iban"}}.Job(json.RawMessage(`{"iban":"x"}`), across))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ka, _, erra = job(`{"iban":"x"}`, across).UniqueKey()
+	kb, _, errb = other.UniqueKey()
+	if errors.Join(erra, errb) != nil || ka != kb {
+		t.Errorf("across kinds the unique keys are %q and %q", ka, kb)
 	}
 	limits := []string{"3*tenant by /tenant", "plan by /plan", "smtp"}
 	x, y, z := job(`{"tenant":"acme","plan":"free"}`, stint.Limited(limits...)), job(`{"tenant":"acme","plan":"free"}`, stint.Limited(limits...)), job(`{"tenant":"other","plan":"free"}`, stint.Limited(limits...))

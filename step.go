@@ -457,7 +457,9 @@ func step[R any](ctx context.Context, waits bool, tx Tx, name string, f func(ctx
 	if err != nil {
 		return result, err
 	}
-	if err := json.Unmarshal(known, &result); err != nil {
+	if err := json.Unmarshal(known, &result); err != nil && run.isSealed() {
+		return result, NoRetry(fmt.Errorf("%w: step %q", ErrStepChanged, name))
+	} else if err != nil {
 		return result, NoRetry(fmt.Errorf("%w: step %q, recorded as %.200s: %w", ErrStepChanged, name, known, err))
 	}
 	return result, nil

@@ -55,10 +55,10 @@ func CompleteTx(ctx context.Context, tx stint.Tx, result any) error {
 		if raw, err = json.Marshal(result); err != nil {
 			return fmt.Errorf("encode the result: %w", err)
 		}
-		if err := valid.JSON("result", raw, maxResult); err != nil {
+		if raw, err = a.SealResult(ctx, raw); err != nil {
 			return err
 		}
-		if raw, err = a.SealResult(ctx, raw); err != nil {
+		if err := valid.JSON("result", raw, maxResult); err != nil {
 			return err
 		}
 	}

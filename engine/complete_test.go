@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/event"
@@ -19,7 +17,6 @@ import (
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
-	"github.com/stint-go/stint/storetest"
 )
 
 func TestWhatAHandlerLeftRunningCompletesNothing(t *testing.T) {
@@ -152,17 +149,7 @@ func TestARunNowWhoseCompletionWasInDoubtAnswersWhatIsRecorded(t *testing.T) {
 
 func TestCompleteTxMakesTheWorkAndItsOutcomeTrueTogether(t *testing.T) {
 	ctx := t.Context()
-	pool, err := pgxpool.New(ctx, migrated.New(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	s, err := postgres.New(ctx, pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	t.Cleanup(func() { storetest.Verify(t, s) })
+	pool, s := openPool(t)
 	if _, err := pool.Exec(ctx, `create table done (job bigint primary key)`); err != nil {
 		t.Fatal(err)
 	}

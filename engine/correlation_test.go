@@ -7,8 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/postgres"
@@ -124,16 +122,7 @@ func TestEveryWayToEnqueueFromAHandlerHandsTheCorrelationOn(t *testing.T) {
 }
 
 func TestWhatAHandlerEnqueuesInItsTransactionBelongsToItsJob(t *testing.T) {
-	pool, err := pgxpool.New(t.Context(), migrated.New(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	s, err := postgres.New(t.Context(), pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	pool, s := openPool(t)
 	mux := stint.NewMux()
 	handle(mux, "parent", func(ctx context.Context, _ *stint.Job) error {
 		tx, err := pool.Begin(ctx)

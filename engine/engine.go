@@ -45,10 +45,8 @@ func New(jobs store.Store, mux *stint.Mux, config Config) (*Engine, error) {
 	if e.client == nil {
 		e.client = stint.NewClient(jobs)
 	}
-	for _, d := range mux.Declarations() {
-		if err := e.client.CheckKeys(d); err != nil {
-			return nil, fmt.Errorf("engine: %w", err)
-		}
+	if err := e.checkKeys(); err != nil {
+		return nil, err
 	}
 	e.reader, _ = jobs.(store.Reader)
 	_, e.keepsLogs = jobs.(store.LogReader)
@@ -72,6 +70,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer e.running.Store(false)
 	asked, over := e.liveness.begin(ctx)
 	defer over()
+	if err := e.checkKeys(); err != nil {
+		return err
+	}
 	for _, d := range e.mux.Declarations() {
 		e.mux.Handler(d.Name) // middleware that panics when it is put together does so here
 	}
@@ -116,6 +117,16 @@ func (e *Engine) Run(ctx context.Context) error {
 		}
 		e.former = append(e.former, s)
 	}
+}
+
+// checkKeys refuses sealed kinds without keys.
+func (e *Engine) checkKeys() error {
+	for _, d := range e.mux.Declarations() {
+		if err := e.client.CheckKeys(d); err != nil {
+			return fmt.Errorf("engine: %w", err)
+		}
+	}
+	return nil
 }
 
 func (e *Engine) emit(ev event.Event) {

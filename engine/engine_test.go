@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/proof/pgtest"
@@ -65,6 +67,23 @@ func onEach(t *testing.T, f func(t *testing.T, s anyStore)) {
 		t.Cleanup(func() { storetest.Verify(t, s) })
 		f(t, s)
 	})
+}
+
+// openPool opens a store, and the pool of its connections for what the test does beside it.
+func openPool(t *testing.T) (*pgxpool.Pool, *postgres.Store) {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), migrated.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s, err := postgres.New(t.Context(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	t.Cleanup(func() { storetest.Verify(t, s) })
+	return pool, s
 }
 
 func openSQLite(t *testing.T) *sqlite.Store {

@@ -53,8 +53,10 @@ func (e *Engine) RunNow(ctx context.Context, job stint.NewJob) (store.Completion
 	if err != nil {
 		return x, fmt.Errorf("run a job of the kind %s now: %w", job.Kind, err)
 	}
-	x.Result, err = e.client.OpenResult(ctx, job.Kind, x.Result)
-	return x, err
+	if result, err := e.client.OpenResult(ctx, job.Kind, x.Result); err == nil { // otherwise it is as it is stored
+		x.Result = result
+	}
+	return x, nil
 }
 
 func (e *Engine) runNow(ctx context.Context, job stint.NewJob) (store.Completion, error) {

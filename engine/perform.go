@@ -95,9 +95,10 @@ func (a *attempt) call(h stint.Handler) (result json.RawMessage, err error) {
 			_, _ = a.Settle(nil, nil)
 		}
 	}()
-	result, err = h(a, &a.job)
+	// Not the named results: what panics when it seals them must not leave them in clear.
+	r, e := h(a, &a.job)
 	returned = true
-	return a.Settle(result, err)
+	return a.Settle(r, e)
 }
 
 // classify says how an attempt ended. An error counts as the stop's only if the engine did cancel

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -14,7 +15,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
@@ -28,7 +28,7 @@ import (
 )
 
 // keyRing is a ring of keys with these names.
-func keyRing(t testing.TB, ids ...string) seal.Keys {
+func keyRing(t testing.TB, ids ...string) *seal.Ring {
 	t.Helper()
 	var keys []seal.Key
 	for _, id := range ids {
@@ -183,7 +183,7 @@ func TestHandlersSeeInClearWhatIsStoredSealed(t *testing.T) {
 		if x, err := e.RunNow(t.Context(), now); err != nil || !strings.Contains(string(x.Result), canary) {
 			t.Errorf("a run now returns %s, %v", x.Result, err)
 		} else {
-			all = append(all, x.Job)
+			until(t, s, x.Job, stint.Completed)
 		}
 		without := stint.NewClient(s)
 		if _, err := sealedPart.Await(t.Context(), without, id); !errors.Is(err, stint.ErrNoKey) {
@@ -227,17 +227,7 @@ func TestHandlersSeeInClearWhatIsStoredSealed(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		pool, err := pgxpool.New(t.Context(), migrated.New(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(pool.Close)
-		s, err := postgres.New(t.Context(), pool)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(s.Close)
-		t.Cleanup(func() { storetest.Verify(t, s) })
+		pool, s := openPool(t)
 		var dir string
 		if err := pool.QueryRow(t.Context(), `select setting from pg_settings where name = 'data_directory'`).Scan(&dir); err != nil || dir == "" {
 			t.Fatalf("nobody says where the data are: %v", err)
@@ -323,7 +313,11 @@ func TestAChangeOfKeysStopsNoJob(t *testing.T) {
 			}
 			return nil
 		})
-		var old, both, turned = keyRing(t, "old"), keyRing(t, "old", "new"), keyRing(t, "new", "old")
+		old, turned := keyRing(t, "old"), keyRing(t, "new", "old")
+		both, err := old.AlsoOpens(seal.Key{ID: "new", Secret: bytes.Repeat([]byte("n"), 32)})
+		if err != nil {
+			t.Fatal(err)
+		}
 		trouble := make(chan event.Event, 100)
 		begin := func(keys seal.Keys) func() error {
 			return run(t, newEngine(t, s, mux, engine.Config{Client: stint.NewClient(s).Seal(keys), OnEvent: func(e event.Event) {
@@ -374,16 +368,7 @@ func TestAChangeOfKeysStopsNoJob(t *testing.T) {
 
 // What a handler completes in its transaction is sealed as well.
 func TestCompleteTxSeals(t *testing.T) {
-	pool, err := pgxpool.New(t.Context(), migrated.New(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	s, err := postgres.New(t.Context(), pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	pool, s := openPool(t)
 	kind := stint.NewResultKind[secret, string]("k", stint.Sealed())
 	mux := stint.NewMux()
 	stint.Handle(mux, kind.Kind, func(ctx context.Context, _ *stint.Job, _ secret) error {
@@ -406,4 +391,147 @@ func TestCompleteTxSeals(t *testing.T) {
 	if job := info(t, s, id); bytes.Contains(job.Attempts[0].Result, []byte("CANARY")) {
 		t.Errorf("it is stored as %s", job.Attempts[0].Result)
 	}
+}
+
+// A program that does not know yet, or not any more, that a kind is sealed runs its jobs with what was sealed, or not at all.
+func TestWhatIsSealedIsNeverTakenForArguments(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		open, plain := stint.NewKind[secret]("k"), stint.NewKind[string]("text")
+		ran := make(chan string, 2)
+		mux := stint.NewMux()
+		stint.Handle(mux, open, func(_ context.Context, _ *stint.Job, args secret) error { ran <- args.Secret; return nil })
+		stint.Handle(mux, plain, func(_ context.Context, _ *stint.Job, args string) error { ran <- args; return nil })
+		client := stint.NewClient(s).Seal(keyRing(t, "k"))
+		id, err := open.Enqueue(t.Context(), client, secret{Secret: "s"}, stint.Sealed())
+		if err != nil {
+			t.Fatal(err)
+		}
+		without := start(t, s, mux, engine.Config{})
+		until(t, s, id, stint.Scheduled)
+		const quotes = `says "$sealed"`
+		if _, err := plain.Enqueue(t.Context(), stint.NewClient(s), quotes); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-ran; got != quotes {
+			t.Errorf("what only quotes the mark runs with %q", got)
+		}
+		if err := without(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Retry(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		start(t, s, mux, engine.Config{Client: client})
+		if got := <-ran; got != "s" {
+			t.Errorf("it runs with %q", got)
+		}
+		until(t, s, id, stint.Completed)
+	})
+}
+
+// troubled are keys of a service that fails in a way of its own.
+type troubled struct {
+	*seal.Ring
+	seal, open func() error
+}
+
+func (k *troubled) Seal(ctx context.Context, plain, bound []byte) (string, []byte, error) {
+	if err := k.seal(); err != nil {
+		return "", nil, err
+	}
+	return k.Ring.Seal(ctx, plain, bound)
+}
+
+func (k *troubled) Open(ctx context.Context, key string, sealed, bound []byte) ([]byte, error) {
+	if err := k.open(); err != nil {
+		return nil, err
+	}
+	return k.Ring.Open(ctx, key, sealed, bound)
+}
+
+func TestKeysThatFailLeaveNothingInClear(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		const canary = "CANARY"
+		kind := stint.NewResultKind[secret, string]("k", stint.Sealed(), stint.Retry(retry.None()))
+		mux := stint.NewMux()
+		stint.HandleResult(mux, kind, func(context.Context, *stint.Job, secret) (string, error) { return canary, nil })
+		fine := func() error { return nil }
+		ring := keyRing(t, "k")
+		outcome := func(keys *troubled, state stint.State) *stint.JobInfo {
+			t.Helper()
+			client := stint.NewClient(s)
+			id, err := kind.Enqueue(t.Context(), client.Seal(ring), secret{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys.Ring = ring
+			stop := start(t, s, mux, engine.Config{Client: client.Seal(keys)})
+			job := until(t, s, id, state)
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+			if text, _ := json.Marshal(info(t, s, id)); bytes.Contains(text, []byte(canary)) {
+				t.Errorf("it is stored as %s", text)
+			}
+			return job
+		}
+		away := errors.New("the service is away")
+		if job := outcome(&troubled{seal: fine, open: func() error { return away }}, stint.Scheduled); job.Attempt != 1 || !strings.Contains(job.Attempts[0].Reason, away.Error()) {
+			t.Errorf("a job that cannot be opened is %+v", job)
+		}
+		if job := outcome(&troubled{seal: fine, open: func() error { return seal.ErrForged }}, stint.Failed); job.Reason != retry.ReasonNotRetriable {
+			t.Errorf("what was forged failed as %+v", job)
+		}
+		times := 0
+		again := &troubled{open: fine, seal: func() error {
+			if times++; times < 3 {
+				return away
+			}
+			return nil
+		}}
+		if job := outcome(again, stint.Completed); len(job.Attempts) != 1 || times != 3 {
+			t.Errorf("a service that was away for a moment was asked %d times: %+v", times, job)
+		}
+		outcome(&troubled{open: fine, seal: func() error { panic("no service") }}, stint.Failed)
+	})
+}
+
+func TestNoErrorQuotesWhatIsSealed(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		const canary = "CANARY"
+		kind := stint.NewResultKind[secret, string]("k", stint.Sealed(), stint.Retry(retry.Fixed(1, 0)))
+		numbers := stint.NewResultKind[secret, int]("k", stint.Sealed())
+		mux := stint.NewMux()
+		stint.HandleResult(mux, kind, func(ctx context.Context, job *stint.Job, args secret) (string, error) {
+			if args.Open == "result" {
+				return canary, nil
+			}
+			if job.Attempt == 1 {
+				_, err := stint.Step(ctx, "step", func(context.Context) (string, error) { return canary, nil })
+				return "", cmp.Or(err, errors.New("once more"))
+			}
+			_, err := stint.Step(ctx, "step", func(context.Context) (int, error) { return 1, nil })
+			return "", err
+		})
+		client := stint.NewClient(s).Seal(keyRing(t, "k"))
+		start(t, s, mux, engine.Config{Client: client})
+		id, err := kind.Enqueue(t.Context(), client, secret{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := until(t, s, id, stint.Failed)
+		if text, _ := json.Marshal(job); bytes.Contains(text, []byte(canary)) || !bytes.Contains(text, []byte("the recorded step is of another type")) {
+			t.Errorf("it is stored as %s", text)
+		}
+		if id, err = kind.Enqueue(t.Context(), client, secret{Open: "result"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := numbers.Await(t.Context(), client, id); err == nil || strings.Contains(err.Error(), canary) {
+			t.Errorf("a result of another type is %v", err)
+		}
+		limited := stint.NewKind[secret]("k", stint.Sealed("/secret"), stint.LimitedBy("tenant", "/secret"))
+		if _, err := limited.Enqueue(t.Context(), client, secret{Secret: canary + "\a"}); !errors.Is(err, stint.ErrInvalid) || strings.Contains(err.Error(), canary) {
+			t.Errorf("a bad key of a limit is %v", err)
+		}
+	})
 }

@@ -15,7 +15,7 @@ func TestSQLTakesTheJobsOfASealedKindSealedOnly(t *testing.T) {
 	must(t, s.Join(t.Context(), w.Info, []stint.KindInfo{{Name: "whole", Sealed: []string{""}}, {Name: "parts", Sealed: []string{"/to/0/iban", "/a~1b"}}, {Name: "open"}}))
 	const sealed = `{"$sealed": {"c": "AAAA", "k": "1"}}`
 	for _, c := range []struct{ kind, args, says string }{
-		{"whole", `{"iban": 1}`, ""}, {"whole", `{"$sealed": {"k": "1"}}`, ""}, {"whole", `"$sealed"`, ""},
+		{"whole", `{"iban": 1}`, ""}, {"whole", `{"$sealed": {"k": "1"}}`, ""}, {"whole", `"$sealed"`, ""}, {"whole", `{"$sealed": {"c": "AAAA", "k": "1"}, "iban": 1}`, ""}, {"whole", `[` + sealed + `]`, ""},
 		{"parts", `{"to": [{"iban": "CH93"}]}`, "at /to/0/iban"}, {"parts", `{"a/b": null}`, "at /a~1b"}, {"parts", `{"to": [{"iban": ` + sealed + `}], "a/b": 2}`, "at /a~1b"},
 	} {
 		for _, call := range []string{

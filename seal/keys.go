@@ -11,13 +11,19 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/stint-go/stint/internal/valid"
 )
 
-// ErrNoKey says that a value is sealed with a key that is not at hand.
-var ErrNoKey = errors.New("seal: the key is not at hand")
+var (
+	// ErrNoKey says that a value is sealed with a key that is not at hand.
+	ErrNoKey = errors.New("seal: the key is not at hand")
+
+	// ErrForged says that a value was not sealed with this key, or for another kind or place, or was changed since.
+	ErrForged = errors.New("seal: it was not sealed with this key, or for another kind or place, or was changed since")
+)
 
 // Keys seal and open. A [Ring] has its keys in memory; a program can write its own for a
 // service that keeps them. All methods may be called concurrently.
@@ -26,8 +32,9 @@ type Keys interface {
 	// secret, and is not in the result: Open must refuse it with anything else.
 	Seal(ctx context.Context, plain, bound []byte) (key string, sealed []byte, err error)
 
-	// Open is the way back, and may write into sealed. The error matches [ErrNoKey] when the key is unknown here, and
-	// then the job is left to an engine that has it.
+	// Open is the way back, and may write into sealed. The error matches [ErrForged] when this can never be
+	// opened, and [ErrNoKey] when the key is unknown here. After any error but ErrForged the job is
+	// put off, and left to an engine that can open it.
 	Open(ctx context.Context, key string, sealed, bound []byte) ([]byte, error)
 }
 
@@ -57,34 +64,51 @@ type Ring struct {
 	compare []byte // for MACs
 }
 
-// NewRing returns a ring. To change the key, first give all programs that open jobs the new one
-// behind the old one, then put it first everywhere, and take the old one out when no job is
+// NewRing returns a ring. To change the key, first give the new one to all programs that open jobs, by
+// [Ring.AlsoOpens], then put it first everywhere, and take the old one out when no job is
 // kept any more that it sealed (see store.Retention).
 //
 // MACs are made with the oldest key, the last one, so that they stay the same meanwhile. When
 // that is taken out, equal values count as different from those before.
 func NewRing(newest Key, older ...Key) (*Ring, error) {
 	r := &Ring{newest: newest.ID, secrets: map[string]secret{}}
-	var oldest []byte
-	for _, k := range append([]Key{newest}, older...) {
-		if err := valid.Name("key", k.ID); err != nil {
-			return nil, fmt.Errorf("seal: %w", err)
-		}
-		if len(k.Secret) != secretLen {
-			return nil, fmt.Errorf("seal: %w", valid.Invalid("key", "the secret of %q has %d bytes, not %d", k.ID, len(k.Secret), secretLen))
-		}
-		if _, twice := r.secrets[k.ID]; twice {
-			return nil, fmt.Errorf("seal: %w", valid.Invalid("key", "%q is there twice", k.ID))
-		}
-		var err error
-		if r.secrets[k.ID], err = newSecret(k.Secret); err != nil {
+	all := append([]Key{newest}, older...)
+	for _, k := range all {
+		if err := r.add(k); err != nil {
 			return nil, err
 		}
-		oldest = k.Secret
 	}
+	oldest := all[len(all)-1]
 	var err error
-	r.compare, err = hkdf.Key(sha256.New, oldest, nil, "stint compare", sha256.Size)
+	r.compare, err = hkdf.Key(sha256.New, oldest.Secret, nil, "stint compare", sha256.Size)
 	return r, err
+}
+
+// AlsoOpens returns a ring that opens with these keys, too, and does nothing else with them: for a new key,
+// before any program seals with it.
+func (r *Ring) AlsoOpens(keys ...Key) (*Ring, error) {
+	more := &Ring{newest: r.newest, secrets: maps.Clone(r.secrets), compare: r.compare}
+	for _, k := range keys {
+		if err := more.add(k); err != nil {
+			return nil, err
+		}
+	}
+	return more, nil
+}
+
+// add adds a good key that is not there.
+func (r *Ring) add(k Key) (err error) {
+	if err := valid.Name("key", k.ID); err != nil {
+		return fmt.Errorf("seal: %w", err)
+	}
+	if len(k.Secret) != secretLen {
+		return fmt.Errorf("seal: %w", valid.Invalid("key", "the secret of %q has %d bytes, not %d", k.ID, len(k.Secret), secretLen))
+	}
+	if _, twice := r.secrets[k.ID]; twice {
+		return fmt.Errorf("seal: %w", valid.Invalid("key", "%q is there twice", k.ID))
+	}
+	r.secrets[k.ID], err = newSecret(k.Secret)
+	return err
 }
 
 const secretLen = 32
@@ -109,7 +133,7 @@ func (r *Ring) Open(_ context.Context, key string, sealed, bound []byte) ([]byte
 		return nil, fmt.Errorf("%w: %q", ErrNoKey, key)
 	}
 	if len(sealed) < nonceLen {
-		return nil, errForged
+		return nil, ErrForged
 	}
 	a, err := secret.derive(sealed)
 	if err != nil {
@@ -118,12 +142,10 @@ func (r *Ring) Open(_ context.Context, key string, sealed, bound []byte) ([]byte
 	nonce, text := sealed[derivedBy:nonceLen], sealed[nonceLen:]
 	plain, err := a.Open(text[:0], nonce, text, bound)
 	if err != nil {
-		return nil, errForged
+		return nil, ErrForged
 	}
 	return plain, nil
 }
-
-var errForged = errors.New("seal: it was not sealed with this key, or for another kind or place, or was changed since")
 
 const (
 	nonceLen  = 24

@@ -31,7 +31,7 @@ func place(at string) func(string) string { return func(pointer string) string {
 func TestWhatWasSealedOpensWithItsKeyAndAtItsPlaceOnly(t *testing.T) {
 	old, both := ring(t, key("old", 1)), ring(t, key("new", 2), key("old", 1))
 	const plain = `{"iban":"CH93"}`
-	sealed, err := seal.Value(t.Context(), old, "pay\nargs\n", json.RawMessage(plain), nil)
+	sealed, err := seal.Value(t.Context(), old, "pay\nargs\n", json.RawMessage(plain), "")
 	if err != nil || !json.Valid(sealed) || bytes.Contains(sealed, []byte("CH93")) || seal.KeyOf(sealed) != "old" || !seal.Is(sealed) {
 		t.Fatalf("sealed it is %s, %v", sealed, err)
 	}
@@ -64,11 +64,11 @@ func TestWhatWasSealedOpensWithItsKeyAndAtItsPlaceOnly(t *testing.T) {
 		if name == "of another kind" {
 			at = "other\nargs\n"
 		}
-		if got, err := seal.Open(t.Context(), both, place(at), value); err == nil || errors.Is(err, seal.ErrNoKey) {
+		if got, err := seal.Open(t.Context(), both, place(at), value); !errors.Is(err, seal.ErrForged) {
 			t.Errorf("%s it opens as %s, %v", name, got, err)
 		}
 	}
-	if again, _ := seal.Value(t.Context(), old, "pay\nargs\n", json.RawMessage(plain), nil); bytes.Equal(again, sealed) {
+	if again, _ := seal.Value(t.Context(), old, "pay\nargs\n", json.RawMessage(plain), ""); bytes.Equal(again, sealed) {
 		t.Error("two that are sealed without a MAC can be told to be equal")
 	}
 }
@@ -97,14 +97,14 @@ func TestItIsXAES256GCM(t *testing.T) {
 func TestPartsOpenWhereverTheyAre(t *testing.T) {
 	keys := ring(t, key("k", 1))
 	part := func(at, plain string) json.RawMessage {
-		sealed, err := seal.Value(t.Context(), keys, "a"+at, json.RawMessage(plain), nil)
+		sealed, err := seal.Value(t.Context(), keys, "a"+at, json.RawMessage(plain), "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return sealed
 	}
 	value := fmt.Appendf(nil, `{"a/b":%s,"list":[1,{"x~":%s}],"says":"\"$sealed\"","plain":12345678901234567890}`, part("/a~1b", `[true]`), part("/list/1/x~0", `null`))
-	got, err := seal.Open(t.Context(), keys, place("a"), value)
+	got, err := seal.Open(t.Context(), keys, place("a"), append([]byte("\n "), value...))
 	const want = `{"a/b":[true],"list":[1,{"x~":null}],"plain":12345678901234567890,"says":"\"$sealed\""}`
 	if err != nil || string(got) != want {
 		t.Errorf("it opens as %s, %v", got, err)
@@ -130,7 +130,11 @@ func TestOnlyWhatIsSealedAsAWholeHasAKey(t *testing.T) {
 
 func TestEqualValuesAreToldByTheOldestKey(t *testing.T) {
 	mac := func(keys seal.Keys, value string) string {
-		sealed, err := seal.Value(t.Context(), keys, "at", json.RawMessage(value), json.RawMessage(value))
+		sum, err := seal.MAC(t.Context(), keys, "at", json.RawMessage(value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sealed, err := seal.Value(t.Context(), keys, "at", json.RawMessage(value), sum)
 		var e map[string]map[string]string
 		if err == nil {
 			err = json.Unmarshal(sealed, &e)
@@ -147,13 +151,26 @@ func TestEqualValuesAreToldByTheOldestKey(t *testing.T) {
 		return e["$sealed"]["m"]
 	}
 	before, after := ring(t, key("old", 1)), ring(t, key("new", 2), key("old", 1))
-	if mac(before, `1`) != mac(before, `1`) || mac(before, `1`) != mac(after, `1`) {
-		t.Error("equal values have different MACs")
+	between, err := before.AlsoOpens(key("new", 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := mac(before, `1`)
+	for name, keys := range map[string]*seal.Ring{"before": before, "between": between, "after": after} {
+		if got := mac(keys, `1`); got != want {
+			t.Errorf("the MAC %s the change of keys is %s, before it %s", name, got, want)
+		}
+	}
+	if sealed, err := seal.Value(t.Context(), between, "at", json.RawMessage(`1`), ""); err != nil || seal.KeyOf(sealed) != "old" {
+		t.Errorf("a ring that also opens with a new key seals %s, %v", sealed, err)
+	}
+	if _, err := before.AlsoOpens(key("old", 3)); err == nil {
+		t.Error("a name stands for two secrets")
 	}
 	if mac(before, `1`) == mac(before, `2`) || mac(before, `1`) == mac(ring(t, key("new", 2)), `1`) {
 		t.Error("the MACs of different values or keys are the same")
 	}
-	if _, err := seal.Value(t.Context(), justKeys{before}, "at", nil, json.RawMessage(`1`)); err == nil || !strings.Contains(err.Error(), "cannot compare") {
+	if _, err := seal.MAC(t.Context(), justKeys{before}, "at", json.RawMessage(`1`)); err == nil || !strings.Contains(err.Error(), "cannot compare") {
 		t.Errorf("keys that cannot compare are accepted: %v", err)
 	}
 }
@@ -186,7 +203,7 @@ func TestARingTakesGoodKeysOnlyAndShowsNoSecret(t *testing.T) {
 
 func FuzzOpen(f *testing.F) {
 	keys := ring(f, key("k", 1))
-	sealed, err := seal.Value(f.Context(), keys, "a", json.RawMessage(`{"n":1}`), nil)
+	sealed, err := seal.Value(f.Context(), keys, "a", json.RawMessage(`{"n":1}`), "")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -207,14 +224,14 @@ func FuzzOpen(f *testing.F) {
 func BenchmarkOfAKibibyte(b *testing.B) {
 	keys := ring(b, key("2026-11", 1))
 	plain := json.RawMessage(`"` + strings.Repeat("x", 1022) + `"`)
-	sealed, err := seal.Value(b.Context(), keys, "pay\nargs\n", plain, nil)
+	sealed, err := seal.Value(b.Context(), keys, "pay\nargs\n", plain, "")
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Run("seal", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, _ = seal.Value(b.Context(), keys, "pay\nargs\n", plain, nil)
+			_, _ = seal.Value(b.Context(), keys, "pay\nargs\n", plain, "")
 		}
 	})
 	b.Run("open", func(b *testing.B) {

@@ -45,8 +45,8 @@ const macLen = 16
 func Is(value json.RawMessage) bool { return bytes.Contains(value, []byte(`"`+mark+`"`)) }
 
 // Value seals one value. What it is bound to names the kind and the place. Where equal values have to
-// be told, which needs a [Comparer], compare is the value as all equal ones are written; otherwise nil.
-func Value(ctx context.Context, keys Keys, bound string, plain, compare json.RawMessage) (json.RawMessage, error) {
+// be told, mac is that of [MAC]; otherwise it is empty.
+func Value(ctx context.Context, keys Keys, bound string, plain json.RawMessage, mac string) (json.RawMessage, error) {
 	key, sealed, err := keys.Seal(ctx, plain, []byte(bound))
 	if err != nil {
 		return nil, fmt.Errorf("seal: %w", err)
@@ -54,16 +54,11 @@ func Value(ctx context.Context, keys Keys, bound string, plain, compare json.Raw
 	if err := valid.Name("key", key); err != nil {
 		return nil, fmt.Errorf("seal: %w", err)
 	}
-	e := envelope{K: key}
-	if compare != nil {
-		if e.M, err = MAC(ctx, keys, bound, compare); err != nil {
-			return nil, err
-		}
-	}
-	return e.json(sealed), nil
+	return envelope{K: key, M: mac}.json(sealed), nil
 }
 
-// MAC returns what is the same for equal values, bound to their place, as text.
+// MAC returns what is the same for equal values that are bound to the same, as text. The value is written as
+// all equal ones are. It needs a [Comparer].
 func MAC(ctx context.Context, keys Keys, bound string, plain json.RawMessage) (string, error) {
 	c, ok := keys.(Comparer)
 	if !ok {
@@ -85,14 +80,14 @@ func Open(ctx context.Context, keys Keys, bound func(pointer string) string, val
 	if !Is(value) {
 		return value, nil
 	}
-	return open(ctx, keys, bound, "", value)
+	return open(ctx, keys, bound, "", bytes.TrimSpace(value))
 }
 
 func open(ctx context.Context, keys Keys, bound func(string) string, at string, value json.RawMessage) (json.RawMessage, error) {
 	if e, ok := enveloped(value); ok {
 		sealed, err := encoding.AppendDecode(nil, e.C)
 		if err != nil {
-			return nil, errForged
+			return nil, ErrForged
 		}
 		return keys.Open(ctx, e.K, sealed, []byte(bound(at)))
 	}
@@ -207,8 +202,12 @@ func KeyOf(value json.RawMessage) string {
 func Comparable(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		if e, ok := v[mark].(map[string]any); ok && len(v) == 1 && e["m"] != nil {
-			return map[string]any{mark: map[string]any{"m": e["m"]}}
+		if e, ok := v[mark].(map[string]any); ok && len(v) == 1 && len(e) == 3 {
+			_, c := e["c"].(string)
+			_, k := e["k"].(string)
+			if m, ok := e["m"].(string); ok && c && k {
+				return map[string]any{mark: map[string]any{"m": m}}
+			}
 		}
 		for name := range v {
 			v[name] = Comparable(v[name])

@@ -73,6 +73,10 @@ var keysTests = []test{
 		for _, other := range []string{part("AAAA", "1", "other"), strings.ReplaceAll(part("AAAA", "1", "same"), `, "m": "same"`, "")} {
 			t.conflict(stint.Tx{}, first, keyed(other))
 		}
+		strange := stint.NewJob{Kind: "k", Args: json.RawMessage(`{"$sealed":{"c":"A","k":"1","m":"x","more":1}}`), IdempotencyKey: "c"}
+		third := t.keyed(strange)[0].ID
+		strange.Args = json.RawMessage(`{"$sealed":{"c":"A","k":"1","m":"x","more":2}}`)
+		t.conflict(stint.Tx{}, third, strange) // which is not sealed either
 		text := func(c string) string {
 			said, _ := json.Marshal(fmt.Sprintf(sealed, c, "1", "m"))
 			return `{"says": ` + string(said) + `}`

@@ -1043,7 +1043,7 @@ create function stint.comparable(args jsonb) returns jsonb language sql immutabl
 set search_path = pg_catalog, pg_temp
 as $$
   select case when strpos(comparable.args::text, '{"$sealed": {"c": "') = 0 then comparable.args
-    else regexp_replace(comparable.args::text, '\{"\$sealed": \{"c": "[\w-]*", "k": "([^"\\]|\\.)*", "m"', '{"$sealed": {"m"', 'g')::jsonb end
+    else regexp_replace(comparable.args::text, '\{"\$sealed": \{"c": "[\w-]*", "k": "(?:[^"\\]|\\.)*", "m": ("(?:[^"\\]|\\.)*")\}\}', '{"$sealed": {"m": \1}}', 'g')::jsonb end
 $$;
 
 -- What an idempotency key stands for: a hash of a kind and its arguments. The

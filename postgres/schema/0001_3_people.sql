@@ -257,7 +257,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select s.pointer from unnest(p_sealed) as s(pointer), lateral (
     select p_args #> array(select replace(replace(u.t, '~1', '/'), '~0', '~') from unnest((string_to_array(s.pointer, '/'))[2:]) with ordinality as u(t, i) order by i) as part) v
-  where v.part is not null and v.part -> '$sealed' ->> 'c' is null and (s.pointer <> '' or v.part <> '{}') limit 1
+  where v.part is not null and (s.pointer <> '' or v.part <> '{}')
+    and (jsonb_typeof(v.part) <> 'object' or v.part - '$sealed' <> '{}' or coalesce(v.part -> '$sealed' ->> 'c', '') = '' or coalesce(v.part -> '$sealed' ->> 'k', '') = '') limit 1
 $$;
 
 -- Check what is said of a job, and fill in what is not by what an engine declared for its kind: it is then as store_job and store_flow take it.
