@@ -1,0 +1,212 @@
+package stint
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/stint-go/stint/internal/failure"
+	"github.com/stint-go/stint/seal"
+)
+
+// sealing seals and opens for one kind.
+type sealing struct {
+	keys seal.Keys
+	kind string
+}
+
+// open opens a value that is sealed as a whole, and returns any other as it is.
+func (s sealing) open(ctx context.Context, bound string, value json.RawMessage) (json.RawMessage, error) {
+	if seal.KeyOf(value) == "" {
+		return value, nil
+	}
+	return seal.Open(ctx, s.keys, func(string) string { return bound }, value)
+}
+
+func (s sealing) openArgs(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
+	return seal.Open(ctx, s.keys, func(pointer string) string { return boundTo(s.kind, "args", pointer) }, args)
+}
+
+func (s sealing) seal(ctx context.Context, part, name string, value json.RawMessage) (json.RawMessage, error) {
+	if value == nil {
+		return nil, nil
+	}
+	return seal.Value(ctx, s.keys, boundTo(s.kind, part, name), value, "")
+}
+
+// opened opens what a job shows. What cannot be opened stays as it is stored.
+func (c *Client) opened(ctx context.Context, job *JobInfo, err error) (*JobInfo, error) {
+	if err != nil || c == nil || c.keys == nil {
+		return job, err
+	}
+	s := sealing{c.keys, job.Kind}
+	if args, err := s.openArgs(ctx, job.Args); err == nil {
+		job.Args = args
+	}
+	for i := range job.Attempts {
+		x := &job.Attempts[i]
+		if result, err := s.open(ctx, boundTo(s.kind, "result", ""), x.Result); err == nil {
+			x.Result = result
+		}
+	}
+	return job, ctx.Err()
+}
+
+// Bounds of the wait for an engine that can open a job.
+const (
+	openWait    = 10 * time.Second
+	openWaitMax = 5 * time.Minute
+)
+
+// leftToOthers is what becomes of a run that cannot open something: the job waits for an engine that can,
+// longer the longer it has waited. What was forged is never opened.
+func leftToOthers(ctx context.Context, err error) error {
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case errors.Is(err, seal.ErrForged):
+		return NoRetry(err)
+	}
+	wait := openWait
+	if job := JobFrom(ctx); job != nil {
+		wait = min(openWaitMax, max(openWait, job.Started.Sub(job.Due)/10))
+	}
+	wait = wait/2 + rand.N(wait)
+	return errors.Join(&failure.Snooze{Wait: wait, Why: "left to an engine that can open it: " + err.Error()}, err)
+}
+
+// opening gives a handler everything in clear, outside of all middleware. Of a kind that is not sealed, or not any
+// more, that is what an envelope shows to be sealed.
+func opening(d KindInfo, h Handler) Handler {
+	return func(ctx context.Context, job *Job) (json.RawMessage, error) {
+		if d.Sealed == nil && !seal.Is(job.Args) {
+			return h(ctx, job)
+		}
+		if err := runFrom(ctx).open(ctx, d, job); err != nil {
+			return nil, leftToOthers(ctx, err)
+		}
+		return h(ctx, job)
+	}
+}
+
+// open opens the arguments of a run, and seals what the run leaves: all of a kind that is sealed, and of another one
+// what had something sealed.
+func (a *Run) open(ctx context.Context, d KindInfo, job *Job) error {
+	s := sealing{noKeys{}, d.Name}
+	if a != nil && a.Client != nil && a.Client.keys != nil {
+		s.keys = a.Client.keys
+	}
+	args, err := s.openArgs(ctx, job.Args)
+	_, none := s.keys.(noKeys)
+	switch {
+	case err != nil:
+		return fmt.Errorf("open the arguments: %w", err)
+	case none && d.Sealed != nil && a != nil && a.Steps != nil:
+		return fmt.Errorf("seal what the run leaves: the engine's client has no keys: %w", ErrNoKey)
+	case none, d.Sealed == nil && bytes.Equal(args, job.Args):
+		return nil
+	}
+	job.Args = args
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sealing = &s
+	if a.Steps != nil {
+		a.Steps = sealedSteps{a.Steps, &s}
+	}
+	return nil
+}
+
+// noKeys are the keys of who has none.
+type noKeys struct{}
+
+func (noKeys) Seal(context.Context, []byte, []byte) (string, []byte, error) { return "", nil, ErrNoKey }
+
+func (noKeys) Open(_ context.Context, key string, _, _ []byte) ([]byte, error) {
+	return nil, fmt.Errorf("%w: %q", ErrNoKey, key)
+}
+
+// isSealed reports whether the run has something that no error may quote.
+func (a *Run) isSealed() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sealing != nil
+}
+
+// Bounds of the sealing of a result, which may ask a service after the run has ended.
+const (
+	sealTime = 30 * time.Second
+	sealWait = 250 * time.Millisecond
+)
+
+// SealResult returns a result of the run as it is to be stored: sealed, if its kind is. The work is done, so it asks
+// keys that fail once more, for half a minute, also after ctx has ended.
+func (a *Run) SealResult(ctx context.Context, result json.RawMessage) (json.RawMessage, error) {
+	a.mu.Lock()
+	s := a.sealing
+	a.mu.Unlock()
+	if s == nil || result == nil {
+		return result, nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sealTime)
+	defer cancel()
+	for wait := sealWait; ; wait *= 2 {
+		sealed, err := s.seal(ctx, "result", "", result)
+		if err == nil {
+			return sealed, nil
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("seal the result: %w", err)
+		}
+	}
+}
+
+// stepKeeper is what keeps steps: [Run.Steps].
+type stepKeeper interface {
+	Recorded(ctx context.Context) ([]RecordedStep, error)
+	Record(ctx context.Context, tx Tx, name string, began time.Time, result json.RawMessage) (json.RawMessage, error)
+	Take(ctx context.Context, step, signal string, until time.Time) (json.RawMessage, error)
+	Ask(ctx context.Context, step string, q Question) (RecordedStep, error)
+	Now() time.Time
+	Err() error
+}
+
+// sealedSteps keeps sealed what steps return. What they take and are answered is kept as it came.
+type sealedSteps struct {
+	stepKeeper
+	*sealing
+}
+
+func (s sealedSteps) Recorded(ctx context.Context) ([]RecordedStep, error) {
+	all, err := s.stepKeeper.Recorded(ctx)
+	for i := range all {
+		if err == nil {
+			all[i].Result, err = s.openStep(ctx, all[i].Name, all[i].Result)
+		}
+	}
+	return all, err
+}
+
+func (s sealedSteps) Record(ctx context.Context, tx Tx, name string, began time.Time, result json.RawMessage) (json.RawMessage, error) {
+	sealed, err := s.seal(ctx, "step", name, result)
+	if err != nil {
+		return nil, fmt.Errorf("seal the result of the step: %w", err)
+	}
+	if sealed, err = s.stepKeeper.Record(ctx, tx, name, began, sealed); err != nil {
+		return nil, err
+	}
+	return s.openStep(ctx, name, sealed)
+}
+
+func (s sealedSteps) openStep(ctx context.Context, name string, result json.RawMessage) (json.RawMessage, error) {
+	opened, err := s.open(ctx, boundTo(s.kind, "step", name), result)
+	if err != nil {
+		return nil, leftToOthers(ctx, fmt.Errorf("open what the step %q recorded: %w", name, err))
+	}
+	return opened, nil
+}
