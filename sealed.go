@@ -145,11 +145,14 @@ func (c *Client) seal(ctx context.Context, job *NewJob) error {
 	if job.Sealed == nil {
 		return nil
 	}
-	if err := c.CheckKeys(KindInfo{Name: job.Kind, Sealed: job.Sealed}); err != nil {
-		return err
-	}
-	if seal.Is(job.Args) {
-		return valid.Invalid("args", "they have something sealed, or a name like that, and are to be sealed")
+	pointer, clear := job.InClear()
+	switch {
+	case !clear && (c.keys == nil || seal.Is(job.Args)):
+		return nil // it was sealed before
+	case c.keys == nil:
+		return fmt.Errorf("the kind %s is sealed, its arguments are in clear%s, and the client has no keys (stint.Client.Seal): %w", job.Kind, at(pointer), ErrNoKey)
+	case seal.Is(job.Args):
+		return valid.Invalid("args", "they have something sealed, or a name like that, and are in clear%s", at(pointer))
 	}
 	if err := c.sealLimits(ctx, job); err != nil {
 		return err
@@ -172,6 +175,14 @@ func (c *Client) seal(ctx context.Context, job *NewJob) error {
 		job.Args = args
 	}
 	return nil
+}
+
+// at says where something is.
+func at(pointer string) string {
+	if pointer == wholeArgs {
+		return ""
+	}
+	return " at " + pointer
 }
 
 // comparedAs is what the MAC of a part of the arguments is bound to: the jobs among which equal ones are told.

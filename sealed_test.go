@@ -75,7 +75,8 @@ func TestAClientSealsWhatTheKindSays(t *testing.T) {
 		{stint.KindInfo{Name: "k", Sealed: []string{"", "/a"}}.Job(nil), "no JSON pointer"},
 		{stint.KindInfo{Name: "k", Sealed: []string{"/a/b", "/a"}}.Job(nil), "one in the other"},
 		{stint.KindInfo{Name: "k", Sealed: []string{"/a", "/a"}}.Job(nil), "one in the other"},
-		{whole.Job(json.RawMessage(`{"$sealed":{"k":"k","c":"x"}}`)), "something sealed"},
+		{whole.Job(json.RawMessage(`{"$sealed":{"k":"k"}}`)), "something sealed"},
+		{parts.Job(json.RawMessage(`{"to":{"iban":{"$sealed":{"k":"k","c":"x"}}},"notes":["x"]}`)), "in clear at /notes/0"},
 		{whole.Job(json.RawMessage(`{"id":7}`), stint.UniqueUntilEnded(stint.By("/id"))), "in what is sealed"},
 	} {
 		if _, err := sealOne(t, bad.job); !errors.Is(err, stint.ErrInvalid) || !strings.Contains(err.Error(), bad.says) {
@@ -103,8 +104,15 @@ func TestAClientSealsWhatTheKindSays(t *testing.T) {
 		}()
 		stint.NewKind[*payment]("k", stint.Sealed("/iban"))
 	}()
+	for _, client := range []*stint.Client{stint.NewClient(new(stored)), stint.NewClient(new(stored)).Seal(sealKeys(t, "k"))} {
+		for _, job := range []stint.NewJob{whole.Job(json.RawMessage(`{"$sealed":{"k":"k","c":"x"}}`)), whole.Job(nil), parts.Job(json.RawMessage(`{"n":1}`))} {
+			if _, err := client.Enqueue(t.Context(), job); err != nil {
+				t.Errorf("%s has nothing in clear, and is refused: %v", job.Args, err)
+			}
+		}
+	}
 	var s stored
-	if _, err := stint.NewClient(&s).Enqueue(t.Context(), whole.Job(nil)); !errors.Is(err, stint.ErrNoKey) || len(s) > 0 {
+	if _, err := stint.NewClient(&s).Enqueue(t.Context(), whole.Job(json.RawMessage(`{"iban":1}`))); !errors.Is(err, stint.ErrNoKey) || len(s) > 0 {
 		t.Errorf("a client without keys stores %v, %v", s, err)
 	}
 }

@@ -172,12 +172,13 @@ func takeSealed(j *stint.NewJob, known []stint.KindInfo) error {
 	}
 	j.Fill()
 	j.Sealed = known[k].Sealed
-	if pointer, clear := j.InClear(); clear && pointer == "" {
-		return valid.Invalid("args", "the kind %s is sealed, and these are in clear: a program with the key enqueues it, or seals them", j.Kind)
-	} else if clear {
-		return valid.Invalid("args", "the kind %s is sealed, and they are in clear at %s: a program with the key enqueues it, or seals them", j.Kind, pointer)
+	if pointer, clear := j.InClear(); clear {
+		place := ""
+		if pointer != "" {
+			place = " at " + pointer
+		}
+		return valid.Invalid("args", "the kind %s is sealed, and they are in clear%s: a program with the key enqueues it, or seals them", j.Kind, place)
 	}
-	j.Sealed = nil
 	return nil
 }
 
