@@ -25,20 +25,7 @@ type Run struct {
 	}
 
 	// Steps keeps what steps came to. Nil keeps them in the Run: then the next one knows of none.
-	Steps interface {
-		Recorded(ctx context.Context) ([]RecordedStep, error)
-		// Record records a result, and commits the transaction if there is one. It returns what is
-		// recorded then.
-		Record(ctx context.Context, tx Tx, name string, began time.Time, result json.RawMessage) (json.RawMessage, error)
-		// Take records a signal as a step, or that none came if the time is over. It returns what
-		// is recorded then: {"signal": its number, "value": …} or {"timeout": true}; nil for nothing yet.
-		Take(ctx context.Context, step, signal string, until time.Time) (json.RawMessage, error)
-		// Ask records a question, or the call of a job, as a step, unless that is there. It returns what is recorded then: its
-		// result is nil while there is no answer, and {"timeout": true} if there was none in time.
-		Ask(ctx context.Context, step string, q Question) (RecordedStep, error)
-		Now() time.Time // by the clock of the store
-		Err() error     // why no step may begin any more; nil while one may
-	}
+	Steps StepKeeper
 
 	// Batch is that of the run until its handler joins it; nil for none.
 	Batch *Batch
@@ -53,6 +40,22 @@ type Run struct {
 	set     bool
 	result  json.RawMessage
 	err     error
+}
+
+// StepKeeper keeps what the steps of a run came to.
+type StepKeeper interface {
+	Recorded(ctx context.Context) ([]RecordedStep, error)
+	// Record records a result, and commits the transaction if there is one. It returns what is
+	// recorded then.
+	Record(ctx context.Context, tx Tx, name string, began time.Time, result json.RawMessage) (json.RawMessage, error)
+	// Take records a signal as a step, or that none came if the time is over. It returns what
+	// is recorded then: {"signal": its number, "value": …} or {"timeout": true}; nil for nothing yet.
+	Take(ctx context.Context, step, signal string, until time.Time) (json.RawMessage, error)
+	// Ask records a question, or the call of a job, as a step, unless that is there. It returns what is recorded then: its
+	// result is nil while there is no answer, and {"timeout": true} if there was none in time.
+	Ask(ctx context.Context, step string, q Question) (RecordedStep, error)
+	Now() time.Time // by the clock of the store
+	Err() error     // why no step may begin any more; nil while one may
 }
 
 type runKey struct{}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint/internal/failure"
@@ -38,22 +39,24 @@ func (s sealing) seal(ctx context.Context, part, name string, value json.RawMess
 	return seal.Value(ctx, s.keys, boundTo(s.kind, part, name), value, "")
 }
 
-// opened opens what a job shows. What cannot be opened stays as it is stored.
+// opened opens what a job shows, in a copy: all who wait for a job get the same one. What cannot be opened
+// stays as it is stored.
 func (c *Client) opened(ctx context.Context, job *JobInfo, err error) (*JobInfo, error) {
 	if err != nil || c == nil || c.keys == nil {
 		return job, err
 	}
-	s := sealing{c.keys, job.Kind}
+	s, shown := sealing{c.keys, job.Kind}, *job
 	if args, err := s.openArgs(ctx, job.Args); err == nil {
-		job.Args = args
+		shown.Args = args
 	}
-	for i := range job.Attempts {
-		x := &job.Attempts[i]
+	shown.Attempts = slices.Clone(job.Attempts)
+	for i := range shown.Attempts {
+		x := &shown.Attempts[i]
 		if result, err := s.open(ctx, boundTo(s.kind, "result", ""), x.Result); err == nil {
 			x.Result = result
 		}
 	}
-	return job, ctx.Err()
+	return &shown, ctx.Err()
 }
 
 // Bounds of the wait for an engine that can open a job.
@@ -166,24 +169,14 @@ func (a *Run) SealResult(ctx context.Context, result json.RawMessage) (json.RawM
 	}
 }
 
-// stepKeeper is what keeps steps: [Run.Steps].
-type stepKeeper interface {
-	Recorded(ctx context.Context) ([]RecordedStep, error)
-	Record(ctx context.Context, tx Tx, name string, began time.Time, result json.RawMessage) (json.RawMessage, error)
-	Take(ctx context.Context, step, signal string, until time.Time) (json.RawMessage, error)
-	Ask(ctx context.Context, step string, q Question) (RecordedStep, error)
-	Now() time.Time
-	Err() error
-}
-
 // sealedSteps keeps sealed what steps return. What they take and are answered is kept as it came.
 type sealedSteps struct {
-	stepKeeper
+	StepKeeper
 	*sealing
 }
 
 func (s sealedSteps) Recorded(ctx context.Context) ([]RecordedStep, error) {
-	all, err := s.stepKeeper.Recorded(ctx)
+	all, err := s.StepKeeper.Recorded(ctx)
 	for i := range all {
 		if err == nil {
 			all[i].Result, err = s.openStep(ctx, all[i].Name, all[i].Result)
@@ -197,7 +190,7 @@ func (s sealedSteps) Record(ctx context.Context, tx Tx, name string, began time.
 	if err != nil {
 		return nil, fmt.Errorf("seal the result of the step: %w", err)
 	}
-	if sealed, err = s.stepKeeper.Record(ctx, tx, name, began, sealed); err != nil {
+	if sealed, err = s.StepKeeper.Record(ctx, tx, name, began, sealed); err != nil {
 		return nil, err
 	}
 	return s.openStep(ctx, name, sealed)

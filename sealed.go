@@ -130,7 +130,7 @@ func lackingMember(of reflect.Type, pointers []string) string {
 			continue
 		}
 		token, _, _ := strings.Cut(pointer[1:], "/")
-		if !names[strings.NewReplacer("~1", "/", "~0", "~").Replace(token)] {
+		if !names[unescaped(token)] {
 			return pointer
 		}
 	}
@@ -252,7 +252,7 @@ func replaced(value json.RawMessage, pointer string, by func(json.RawMessage) (j
 	if more {
 		rest = "/" + rest
 	}
-	token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+	token = unescaped(token)
 	switch value[0] {
 	case '{':
 		var members map[string]json.RawMessage

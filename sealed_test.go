@@ -172,3 +172,36 @@ func TestAScheduleOfASealedKindHasNoArguments(t *testing.T) {
 		t.Errorf("with arguments the error is %v", err)
 	}
 }
+
+// shows is a store that answers all who ask for a job with the same value.
+type shows struct {
+	stored
+	job *stint.JobInfo
+}
+
+func (s *shows) Job(context.Context, stint.ID) (*stint.JobInfo, error)   { return s.job, nil }
+func (s *shows) Await(context.Context, stint.ID) (*stint.JobInfo, error) { return s.job, nil }
+
+func TestOfAllWhoWaitOnlyWhoHasTheKeySeesAJobInClear(t *testing.T) {
+	job, err := sealOne(t, stint.KindInfo{Name: "pay", Sealed: []string{""}}.Job(json.RawMessage(`"CANARY"`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := seal.Value(t.Context(), sealKeys(t, "k"), "pay\nresult\n", json.RawMessage(`"CANARY"`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shows{job: &stint.JobInfo{Kind: "pay", Args: job.Args, Attempts: []stint.Attempt{{Result: result}}}}
+	for _, ask := range []func(c *stint.Client) (*stint.JobInfo, error){
+		func(c *stint.Client) (*stint.JobInfo, error) { return c.Job(t.Context(), 1) },
+		func(c *stint.Client) (*stint.JobInfo, error) { return c.Await(t.Context(), 1) },
+	} {
+		got, err := ask(stint.NewClient(s).Seal(sealKeys(t, "k")))
+		if err != nil || string(got.Args) != `"CANARY"` || string(got.Attempts[0].Result) != `"CANARY"` {
+			t.Errorf("with the key it is %+v, %v", got, err)
+		}
+		if got, err = ask(stint.NewClient(s)); err != nil || !seal.Is(got.Args) || !seal.Is(got.Attempts[0].Result) {
+			t.Errorf("without the key it is %+v, %v", got, err)
+		}
+	}
+}

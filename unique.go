@@ -310,12 +310,15 @@ func (u Uniqueness) Selected(args json.RawMessage) (json.RawMessage, error) {
 // pointed returns what a JSON pointer selects; ok is false if that is nothing.
 func pointed(of any, pointer string) (v any, ok bool) {
 	for token := range strings.SplitSeq(pointer[1:], "/") {
-		if of, ok = member(of, strings.NewReplacer("~1", "/", "~0", "~").Replace(token)); !ok {
+		if of, ok = member(of, unescaped(token)); !ok {
 			return nil, false
 		}
 	}
 	return of, true
 }
+
+// unescaped is the name that a token of a JSON pointer stands for.
+func unescaped(token string) string { return strings.NewReplacer("~1", "/", "~0", "~").Replace(token) }
 
 // member returns the value of a name or an index; ok is false if there is none.
 func member(of any, token string) (v any, ok bool) {
