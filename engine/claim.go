@@ -28,6 +28,9 @@ func (s *session) claim(ctx context.Context) {
 		notified bool   // woken from idleness by a notification
 	)
 	defer s.liveness.claims.stop()
+	if len(s.runners) == 0 {
+		return // it could only pass on what it claims
+	}
 	for ctx.Err() == nil {
 		s.liveness.claims.mark()
 		if s.lookAgain.Swap(false) {

@@ -171,13 +171,19 @@ func (s *session) watchPauses(ctx context.Context) {
 		if err != nil {
 			return pause{}, err
 		}
-		if s.pauses.update(names) {
-			s.passedOver.Store(true) // what was resumed
-			s.wakeups[work].notify()
-		}
+		s.pausedNow(names)
+		s.guests.pause(names)
 		sleep(ctx, pauseSpacing)
 		return pause{next: s.shared(s.config.TimeToLive / 4)}, nil
 	})
+}
+
+// pausedNow notes which queues are paused.
+func (s *session) pausedNow(names []string) {
+	if s.pauses.update(names) {
+		s.passedOver.Store(true) // what was resumed
+		s.wakeups[work].notify()
+	}
 }
 
 // claimable leaves out the lanes of paused queues, and those that are avoided for a while. The
@@ -193,7 +199,7 @@ func (s *session) claimable(heads []store.LaneHead) []store.LaneHead {
 		}
 	}
 	if news {
-		s.wakeups[pausedQueues].notify()
+		s.askPauses()
 	}
 	return kept
 }

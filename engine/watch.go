@@ -46,8 +46,9 @@ func (s *session) watch(ctx context.Context) {
 			clear(seen) // after a gap nothing is proven
 		} else {
 			seen.update(roster, time.Now())
-			peers := s.peersOf(roster)
+			peers := peersOf(roster, s.config.Queues)
 			s.peers.Store(&peers)
+			s.guests.see(roster)
 			next = watchEvery * time.Duration(min(max(len(roster), 50), 100)) / 50
 			for _, e := range roster {
 				s.buryIfDead(ctx, e, seen[e.Token])
@@ -59,10 +60,10 @@ func (s *session) watch(ctx context.Context) {
 	}
 }
 
-// peersOf returns the engines of a roster that work on the same queues as this one.
-func (s *session) peersOf(roster []store.EngineInfo) (peers []store.EngineID) {
+// peersOf returns the engines of a roster that work on exactly these queues.
+func peersOf(roster []store.EngineInfo, queues []string) (peers []store.EngineID) {
 	for _, e := range roster {
-		if slices.Equal(e.Queues, s.config.Queues) {
+		if slices.Equal(e.Queues, queues) {
 			peers = append(peers, e.Token)
 		}
 	}
