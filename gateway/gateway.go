@@ -248,7 +248,7 @@ func (g *Gateway) newWorker(ctx context.Context, in Joining) (*stint.Mux, *worke
 		return nil, nil, err
 	}
 	w := &worker{
-		joining: in, over: make(chan struct{}), runs: map[engine.Hold]*run{}, byJob: map[stint.ID]*run{}, recorded: map[engine.Hold]time.Time{},
+		joining: in, beaten: time.Now(), over: make(chan struct{}), runs: map[engine.Hold]*run{}, byJob: map[stint.ID]*run{}, recorded: map[engine.Hold]time.Time{},
 	}
 	mux := stint.NewMux()
 	for _, k := range in.Kinds {
@@ -275,6 +275,9 @@ func (g *Gateway) start(ctx context.Context, w *worker, joined chan<- error) err
 		}
 		w.abandon()
 		w.stop()
+		if errors.Is(err, store.ErrBuried) && w.id != 0 {
+			g.running.Go(func() { g.buryDead(w) })
+		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		delete(g.workers, w.id)
@@ -286,6 +289,28 @@ func (g *Gateway) start(ctx context.Context, w *worker, joined chan<- error) err
 		}
 	})
 	return nil
+}
+
+// buryDead has the jobs of a worker that was silent run elsewhere as soon as may be, unless it speaks to another
+// gateway. Other engines would come to it, too, but a little later.
+func (g *Gateway) buryDead(w *worker) {
+	ttl := w.joining.TimeToLive
+	ctx, cancel := context.WithTimeout(context.Background(), ttl)
+	defer cancel()
+	for !g.isClosed() && ctx.Err() == nil {
+		silent := time.Since(w.lastBeat())
+		if silent < ttl {
+			select {
+			case <-time.After(min(ttl-silent, 100*time.Millisecond)):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		if _, err := engine.BuryDead(ctx, g.store, w.id, ttl); !errors.Is(err, store.ErrAlive) || silent > ttl+ttl/8 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 // forget is for how long a worker that has ended is told so.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,7 @@ type worker struct {
 	changed   chan struct{}             // closed when there is something to tell; made anew by who waits
 	polls     int                       // how many have begun
 	recorded  map[engine.Hold]time.Time // when runs ended that the store has
+	beaten    time.Time                 // when its last heartbeat came
 	abandoned bool                      // nothing more may be handed out
 }
 
@@ -110,7 +112,9 @@ func (w *worker) offer(r *run) bool {
 		return false
 	}
 	w.runs[r.hold], w.byJob[r.job.ID] = r, r
-	w.waiting = append(w.waiting, r)
+	// Handlers are called in any order.
+	at, _ := slices.BinarySearchFunc(w.waiting, r, func(a, b *run) int { return cmp.Compare(a.hold.Pos, b.hold.Pos) })
+	w.waiting = slices.Insert(w.waiting, at, r)
 	w.tellLocked()
 	return true
 }
@@ -238,6 +242,12 @@ func (w *worker) newsLocked(most int) (n News) {
 	return n
 }
 
+func (w *worker) lastBeat() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.beaten
+}
+
 func (w *worker) drains() bool { return w.engine.Status().Leaving }
 
 // do has the handler of a run do something, and reports false if the run is over. The call may go on when
@@ -309,11 +319,13 @@ func (w *worker) end(ctx context.Context, x *Ending) (Recorded, *run) {
 // beat notes what runs, and passes on that the worker lives.
 func (w *worker) beat(ctx context.Context, running []Running) (News, error) {
 	w.note(running)
+	sent := time.Now()
 	if err := w.engine.Beat(ctx); err != nil {
 		return News{}, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.beaten = sent
 	n := newNews(w.drains())
 	for _, r := range w.runs {
 		if r.reason != "" && !r.handed.IsZero() {
