@@ -22,7 +22,7 @@ const WorkersPath = "/workers"
 
 // WorkerInput names the worker that calls.
 type WorkerInput struct {
-	Worker string `path:"worker" doc:"Its number, as the answer to its join says"`
+	Worker string `path:"worker" maxLength:"20" doc:"Its number, as the answer to its join says"`
 }
 
 type joinInput struct {

@@ -130,6 +130,10 @@ func (g *Gateway) awaitFinishes() {
 	}
 }
 
+// pollEvery is how often an engine of a worker looks for jobs of which it heard nothing: notifications, and the looks
+// of others, find nearly all.
+const pollEvery = 5 * time.Second
+
 // Workers is how many the gateway has.
 func (g *Gateway) Workers() int {
 	g.mu.Lock()
@@ -150,7 +154,7 @@ func (g *Gateway) Join(ctx context.Context, in Joining) (Joined, error) {
 	runCtx, w.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e, err := engine.New(g.store, mux, engine.Config{
 		Beside: g.config.Host, Client: g.config.Client, Queues: in.Queues, Slots: in.Slots, Instance: in.Instance, Version: in.Version, Host: in.Host, PID: in.PID,
-		TimeToLive: in.TimeToLive, Grace: 1, MetricsEvery: -1,
+		TimeToLive: in.TimeToLive, Grace: 1, MetricsEvery: -1, Poll: pollEvery,
 		OnEvent: func(ev event.Event) {
 			if ev.Type == event.EventJoined {
 				w.id, in.Instance = ev.Engine, ev.Instance
@@ -248,7 +252,7 @@ func (g *Gateway) newWorker(ctx context.Context, in Joining) (*stint.Mux, *worke
 		return nil, nil, err
 	}
 	w := &worker{
-		joining: in, beaten: time.Now(), over: make(chan struct{}), runs: map[engine.Hold]*run{}, byJob: map[stint.ID]*run{}, recorded: map[engine.Hold]time.Time{},
+		joining: in, beaten: time.Now(), left: make(chan struct{}), over: make(chan struct{}), runs: map[engine.Hold]*run{}, byJob: map[stint.ID]*run{}, recorded: map[engine.Hold]time.Time{},
 	}
 	mux := stint.NewMux()
 	for _, k := range in.Kinds {
@@ -268,6 +272,7 @@ func (g *Gateway) start(ctx context.Context, w *worker, joined chan<- error) err
 		return ErrClosed
 	}
 	g.running.Go(func() {
+		defer close(w.left)
 		err := w.engine.Run(ctx)
 		select {
 		case joined <- cmp.Or(err, ErrClosed):
@@ -347,7 +352,8 @@ func (g *Gateway) here(ctx context.Context, id string) (*worker, error) {
 }
 
 // Claim answers with up to so many jobs. It waits up to a time until there is one, or anything else to tell; a
-// later claim of the worker ends that. With 0 jobs it waits for the rest only.
+// later claim of the worker ends that, and so does half of its time to live. With 0 jobs it waits for the rest only.
+// It counts as a heartbeat.
 func (g *Gateway) Claim(ctx context.Context, id string, most int, wait time.Duration) (News, error) {
 	w, err := g.here(ctx, id)
 	if err == nil {
@@ -356,7 +362,7 @@ func (g *Gateway) Claim(ctx context.Context, id string, most int, wait time.Dura
 	if err != nil {
 		return News{}, err
 	}
-	return w.claim(ctx, most, wait), nil
+	return w.claimAlive(ctx, most, wait)
 }
 
 func checkClaim(most int, wait time.Duration) error {
@@ -404,7 +410,11 @@ func (g *Gateway) Finish(ctx context.Context, id string, endings []Ending, next 
 	if err != nil || next == nil {
 		return answers, newNews(w.drains()), err
 	}
-	return answers, w.claim(ctx, next.Max, next.Wait), nil
+	news, err := w.claimAlive(ctx, next.Max, next.Wait)
+	if err != nil {
+		news, err = newNews(w.drains()), nil // what was recorded is told in any case
+	}
+	return answers, news, err
 }
 
 // Beat says that a worker lives and what it runs. It returns when the database knows. If the worker has joined
@@ -420,11 +430,7 @@ func (g *Gateway) Beat(ctx context.Context, id string, running []Running, moved 
 	if moved > 0 {
 		w.engine.Drain(nil)
 	}
-	news, err := w.beat(ctx, running)
-	if errors.Is(err, store.ErrBuried) {
-		err = ErrLost
-	}
-	return news, err
+	return w.beat(ctx, running)
 }
 
 // Leave takes a worker out of the roster. What still runs is handed back, uncharged.
@@ -440,7 +446,7 @@ func (g *Gateway) Leave(ctx context.Context, id string) error {
 	}
 	w.stop()
 	select {
-	case <-w.over:
+	case <-w.left:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -23,6 +23,7 @@ type worker struct {
 	id      store.EngineID
 	joining Joining
 	over    chan struct{} // closed when the engine has ended, or may record nothing more
+	left    chan struct{} // closed when the gateway has forgotten it
 
 	mu        sync.Mutex
 	runs      map[engine.Hold]*run
@@ -192,6 +193,31 @@ func (w *worker) endClaims() {
 	w.tellLocked()
 }
 
+// claimAlive claims for a worker that lives, as it shows by that, and answers before its next sign of life is due.
+func (w *worker) claimAlive(ctx context.Context, most int, wait time.Duration) (News, error) {
+	if ttl := w.joining.TimeToLive; time.Since(w.lastBeat()) > ttl/4 {
+		if err := w.passOn(ctx); err != nil {
+			return News{}, err
+		}
+	}
+	return w.claim(ctx, most, min(wait, w.joining.TimeToLive/2)), nil
+}
+
+// passOn has the database know that the worker lives.
+func (w *worker) passOn(ctx context.Context) error {
+	sent := time.Now()
+	err := w.engine.Beat(ctx)
+	if errors.Is(err, store.ErrBuried) {
+		return ErrLost
+	}
+	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.beaten = sent
+	}
+	return err
+}
+
 // claim answers with up to so many jobs, and waits for the first up to a time. A later claim ends it.
 func (w *worker) claim(ctx context.Context, most int, wait time.Duration) News {
 	w.mu.Lock()
@@ -319,13 +345,11 @@ func (w *worker) end(ctx context.Context, x *Ending) (Recorded, *run) {
 // beat notes what runs, and passes on that the worker lives.
 func (w *worker) beat(ctx context.Context, running []Running) (News, error) {
 	w.note(running)
-	sent := time.Now()
-	if err := w.engine.Beat(ctx); err != nil {
+	if err := w.passOn(ctx); err != nil {
 		return News{}, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.beaten = sent
 	n := newNews(w.drains())
 	for _, r := range w.runs {
 		if r.reason != "" && !r.handed.IsZero() {
