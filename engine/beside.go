@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stint-go/stint/store"
 )
@@ -13,7 +14,9 @@ import (
 // guests are the sessions of engines beside this one ([Config.Beside]). They learn from it what each
 // engine otherwise asks the store for: a program may have a thousand of them.
 type guests struct {
-	mu        sync.Mutex
+	count atomic.Int64 // of them
+
+	mu        sync.Mutex // guards the rest
 	groups    map[string]*guestGroup // by their queues
 	listening bool
 	paused    []string
@@ -47,6 +50,7 @@ func (g *guests) add(s *session) {
 		g.groups[key] = group
 	}
 	group.sessions[s.token] = s
+	g.count.Add(1)
 	s.peers.Store(group.peers)
 	s.pauses.update(g.paused)
 	s.listening.Store(g.listening)
@@ -58,6 +62,7 @@ func (g *guests) remove(s *session) {
 	defer g.mu.Unlock()
 	key := strings.Join(s.config.Queues, ",")
 	group := g.groups[key]
+	g.count.Add(-1)
 	if delete(group.sessions, s.token); len(group.sessions) == 0 {
 		delete(g.groups, key)
 	}
@@ -125,6 +130,28 @@ func drawnOf(peers *[]store.EngineID, lot uint64) []store.EngineID {
 		}
 	}
 	return []store.EngineID{first, second}
+}
+
+// any reports whether there are guests.
+func (g *guests) any() bool { return g.count.Load() > 0 }
+
+// leftToGuests reports whether a lane begins with a job of a kind that a guest performs and this engine does not: to
+// claim it would be to pass it on.
+func (s *session) leftToGuests(head store.LaneHead) bool {
+	g := &s.guests
+	if !g.any() || s.runners[head.Kind] != nil {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, group := range g.groups {
+		for _, guest := range group.sessions {
+			if guest.runners[head.Kind] != nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // see tells the guests of the engines in the roster.

@@ -43,7 +43,7 @@ func (s *session) claim(ctx context.Context) {
 			continue
 		}
 		room := 0
-		if notified && !view.many() && view.isFirst(recent) && !s.pauses.has(recent.Queue) {
+		if notified && !s.guests.any() && !view.many() && view.isFirst(recent) && !s.pauses.has(recent.Queue) {
 			room = s.pools.room(recent.Lane, time.Now())
 		}
 		if recent, ok := s.permits.bound(recent, room); ok {

@@ -186,7 +186,8 @@ func (s *session) pausedNow(names []string) {
 	}
 }
 
-// claimable leaves out the lanes of paused queues, and those that are avoided for a while. The
+// claimable leaves out the lanes of paused queues, those that are avoided for a while, and those that begin with what
+// only an engine beside this one can run. The
 // lanes of a queue that this engine believes to be paused are left out too, since it would return
 // what it claimed there; but then one of both is out of date.
 func (s *session) claimable(heads []store.LaneHead) []store.LaneHead {
@@ -194,7 +195,7 @@ func (s *session) claimable(heads []store.LaneHead) []store.LaneHead {
 	for _, head := range heads {
 		believed := s.pauses.has(head.Queue)
 		news = news || believed != head.Paused
-		if !believed && !head.Paused && !s.pools.avoids(head.Lane, now) {
+		if !believed && !head.Paused && !s.pools.avoids(head.Lane, now) && !s.leftToGuests(head) {
 			kept = append(kept, head)
 		}
 	}

@@ -104,12 +104,12 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	decls := e.mux.Declarations()
 	info := store.EngineInfo(s.me)
 	if e.config.Beside != nil {
-		// That this process is gone proves nothing.
-		info = store.EngineInfo{Host: cmp.Or(e.config.Host, info.Host), PID: cmp.Or(e.config.PID, info.PID)}
+		// That this process lives or is gone proves nothing.
+		info = store.EngineInfo{Host: cmp.Or(e.config.Host, info.Host), PID: cmp.Or(e.config.PID, info.PID), ByBeats: true}
 	}
 	info.Token, info.Instance, info.Version = s.token, e.config.Instance, e.config.Version
 	info.Queues, info.Slots, info.TimeToLive, info.MaxOutage = e.config.Queues, e.config.Slots, e.config.TimeToLive, e.config.MaxOutage
-	if _, ok := e.store.(store.LivenessLocker); !ok || e.config.Beside != nil {
+	if _, ok := e.store.(store.LivenessLocker); !ok {
 		info.MaxOutage = 0
 	}
 	for _, d := range decls {
@@ -119,9 +119,6 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	defer cancel()
 	if err := e.store.Join(limit, info, decls); err != nil {
 		return nil, err
-	}
-	if e.config.Beside != nil {
-		s.releaseLiveness() // whoever has it beat may die, while this process lives
 	}
 	if err := e.declareLimits(limit); err != nil {
 		return nil, err

@@ -83,7 +83,7 @@ func (g *Gateway) beatElsewhere(ctx context.Context, id store.EngineID, running 
 		if err != nil {
 			return err
 		}
-		news = newNews(true)
+		news = newNews(false)
 		news.Cancel, err = g.cancelled(ctx, entries, receipts)
 		return err
 	})

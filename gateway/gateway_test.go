@@ -267,12 +267,12 @@ func TestWrongItemsOfAFinishFailAlone(t *testing.T) {
 		made.Nonce++ // nobody can make up the number
 		answers, _, err := w.g.Finish(t.Context(), w.id, []gateway.Ending{
 			{Receipt: "?"}, {Receipt: gateway.ReceiptOf(made)}, {Receipt: a.Receipt}, {Receipt: b.Receipt, Snooze: "soon"},
-			{Receipt: b.Receipt, Return: true, Cancel: "why"},
+			{Receipt: b.Receipt, Return: true, Cancel: "why"}, {Receipt: b.Receipt, Result: json.RawMessage(`"` + strings.Repeat("x", gateway.MaxResult) + `"`)},
 		}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, want := range []string{gateway.Invalid, gateway.Fenced, gateway.OK, gateway.Invalid, gateway.Invalid} {
+		for i, want := range []string{gateway.Invalid, gateway.Fenced, gateway.OK, gateway.Invalid, gateway.Invalid, gateway.Invalid} {
 			if answers[i].Status != want || (want != gateway.OK) != (answers[i].Problem != "") {
 				t.Errorf("item %d: %+v, want %s", i, answers[i], want)
 			}
@@ -545,7 +545,7 @@ func TestAWorkerOutlivesItsGateway(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !news.Drain || len(news.Cancel) != 2 || news.Cancel[0] != (gateway.Cancel{Receipt: b.Receipt, Reason: gateway.ReasonCancelled}) || news.Cancel[1].Reason != gateway.ReasonLost {
+			if news.Drain || len(news.Cancel) != 2 || news.Cancel[0] != (gateway.Cancel{Receipt: b.Receipt, Reason: gateway.ReasonCancelled}) || news.Cancel[1].Reason != gateway.ReasonLost {
 				t.Errorf("its heartbeat is told %+v", news)
 			}
 			time.Sleep(500 * time.Millisecond)
@@ -574,6 +574,45 @@ func TestAWorkerOutlivesItsGateway(t *testing.T) {
 			t.Errorf("the second job is %s", got.State)
 		}
 	})
+}
+
+// That the process of a gateway is gone does not prove that its workers are.
+func TestAWorkerOutlivesTheProcessOfItsGateway(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	var both [2]*sqlite.Store
+	for i := range both {
+		s, err := sqlite.Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		both[i] = s
+		t.Cleanup(func() { _ = s.Close() })
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	host, err := engine.New(both[0], stint.NewMux(), engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- host.Run(ctx) }()
+	first := gateway.New(both[0], gateway.Config{Host: host})
+	w := join(t, first, gateway.Joining{Kinds: kinds("k")})
+	enqueue(t, both[0], stint.NewJob{Kind: "k"})
+	j := w.claim()
+	first.Close()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if err := both[0].Close(); err != nil { // which frees all locks
+		t.Fatal(err)
+	}
+	w.g = open(t, both[1])
+	time.Sleep(3 * time.Second) // others look every second
+	w.mustFinish(gateway.Ending{Receipt: j.Receipt})
+	if err := w.g.Leave(t.Context(), w.id); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestAWorkerThatLeavesHandsItsJobsBack(t *testing.T) {

@@ -22,6 +22,8 @@ const (
 	MinTimeToLive = 5 * time.Second
 	MaxTimeToLive = 15 * time.Minute
 
+	MaxResult = 1 << 20 // bytes of JSON
+
 	// DefaultTimeToLive is that of a worker that names none.
 	DefaultTimeToLive = 30 * time.Second
 )
@@ -185,10 +187,10 @@ func (x *Ending) end() (json.RawMessage, error) {
 		}
 		return nil, err
 	}
-	if string(x.Result) == "null" {
+	if len(x.Result) == 0 || string(x.Result) == "null" {
 		return nil, nil
 	}
-	return x.Result, nil
+	return x.Result, valid.JSON("result", x.Result, MaxResult)
 }
 
 // isInvalid reports whether an ending could not be read, and does not ask for anything.
