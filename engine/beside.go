@@ -16,7 +16,7 @@ import (
 type guests struct {
 	count atomic.Int64 // of them
 
-	mu        sync.Mutex // guards the rest
+	mu        sync.Mutex             // guards the rest
 	groups    map[string]*guestGroup // by their queues
 	listening bool
 	paused    []string
