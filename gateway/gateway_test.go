@@ -548,7 +548,18 @@ func TestAWorkerOutlivesItsGateway(t *testing.T) {
 			if news.Drain || len(news.Cancel) != 2 || news.Cancel[0] != (gateway.Cancel{Receipt: b.Receipt, Reason: gateway.ReasonCancelled}) || news.Cancel[1].Reason != gateway.ReasonLost {
 				t.Errorf("its heartbeat is told %+v", news)
 			}
+			if time.Since(moved) < gateway.MinTimeToLive && show(t, s, left).State != stint.Running {
+				t.Errorf("what it was never handed is %s while its first gateway could still begin it", show(t, s, left).State)
+			}
 			time.Sleep(500 * time.Millisecond)
+		}
+		made, err := gateway.ParseReceipt(a.Receipt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made.Nonce++
+		if got := w.finish(gateway.Ending{Receipt: gateway.ReceiptOf(made)}); got.Status != gateway.Fenced {
+			t.Errorf("a receipt that was made up: %+v", got)
 		}
 		w.mustFinish(gateway.Ending{Receipt: a.Receipt, Result: json.RawMessage("7")})
 		if got := w.finish(gateway.Ending{Receipt: a.Receipt, Result: json.RawMessage("8")}); got.Status != gateway.Fenced {

@@ -190,7 +190,10 @@ func (x *Ending) end() (json.RawMessage, error) {
 	if len(x.Result) == 0 || string(x.Result) == "null" {
 		return nil, nil
 	}
-	return x.Result, valid.JSON("result", x.Result, MaxResult)
+	if err := valid.JSON("result", x.Result, MaxResult); err != nil {
+		return nil, err
+	}
+	return x.Result, nil
 }
 
 // isInvalid reports whether an ending could not be read, and does not ask for anything.
