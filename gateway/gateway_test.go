@@ -553,6 +553,9 @@ func TestAWorkerOutlivesItsGateway(t *testing.T) {
 			}
 			time.Sleep(500 * time.Millisecond)
 		}
+		if got := show(t, s, left).Attempts; len(got) == 0 || got[0].Outcome != stint.OutcomeReturned {
+			t.Errorf("what it was never handed was not returned: %+v", got)
+		}
 		made, err := gateway.ParseReceipt(a.Receipt)
 		if err != nil {
 			t.Fatal(err)

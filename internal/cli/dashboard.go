@@ -36,6 +36,7 @@ a proxy by the names of --hosts. Then it starts only if the file of settings say
 may use it: tokens of programs, people with a password, or a proxy that names people.
 Each has a role:
 
+  worker    takes jobs and says how they ended, and nothing else: for tokens of programs
   viewer    sees everything, but arguments if they are hidden
   operator  does daily work: retry, cancel, pause, enqueue
   admin     also enqueues kinds that run any command or request (sh, http, steps),
@@ -283,36 +284,54 @@ the token cannot be found. The program sends it as
 
 Examples:
   stint dashboard token ci --role operator >>/etc/stint.toml
+  stint dashboard token thumbs --role worker --queues images >>/etc/stint.toml
   stint dashboard token prometheus --json`
 
 type newToken struct {
-	Name   string `json:"name"`
-	Role   string `json:"role"`
-	Token  string `json:"token"`
-	SHA256 string `json:"sha256"`
+	Name   string   `json:"name"`
+	Role   string   `json:"role"`
+	Queues []string `json:"queues,omitempty"`
+	Kinds  []string `json:"kinds,omitempty"`
+	Token  string   `json:"token"`
+	SHA256 string   `json:"sha256"`
 }
 
 func (a *app) dashboardTokenCommand() *cobra.Command {
 	role := ""
+	var queues, kinds []string
 	cmd := a.withJSON(a.does(page(dashboardTokenHelp), func(_ context.Context, _ *cobra.Command, args []string) error {
 		if err := valid.Name("name", args[0]); err != nil {
 			return err
 		}
+		if role != guard.Worker.String() && len(queues)+len(kinds) > 0 {
+			return usagef("%w", errWorkersOnly)
+		}
 		secret := newSecret()
 		hash := guard.NewToken(args[0], guard.Viewer, secret).Hash
 		if a.json {
-			return a.printJSON(newToken{args[0], role, secret, hash})
+			return a.printJSON(newToken{args[0], role, queues, kinds, secret, hash})
 		}
 		a.note("the token, which is shown this once: %s", secret)
 		a.printElement(tokenKey, [2]string{"name", args[0]}, [2]string{"role", role}, [2]string{"sha256", hash})
+		a.printList("queues", queues)
+		a.printList("kinds", kinds)
 		return nil
 	}))
-	roleFlag(cmd, &role, "what it may do")
+	roleFlag(cmd, &role, "what it may do", "worker")
+	cmd.Flags().Var(nameList(&queues, "queues"), "queues", "the queues that a worker with it may work on, separated by commas (default all)")
+	cmd.Flags().Var(nameList(&kinds, "kinds"), "kinds", "the kinds that a worker with it may perform, separated by commas (default all)")
 	return cmd
 }
 
-func roleFlag(cmd *cobra.Command, role *string, usage string) {
-	choiceFlag(cmd.Flags(), role, "role", "viewer", usage, "viewer", "operator", "admin")
+func roleFlag(cmd *cobra.Command, role *string, usage string, others ...string) {
+	choiceFlag(cmd.Flags(), role, "role", "viewer", usage, append([]string{"viewer", "operator", "admin"}, others...)...)
+}
+
+// printList prints an array of strings as TOML, unless it is empty.
+func (a *app) printList(key string, list []string) {
+	if len(list) > 0 {
+		fmt.Fprintf(a.out, "%s = [%s]\n", key, `"`+strings.Join(list, `", "`)+`"`)
+	}
 }
 
 func (a *app) printElement(key string, parts ...[2]string) {

@@ -131,8 +131,13 @@ func (a *admission) readNamed(e entry, array, hash string, checkHash func(string
 		known.Var(nameList(&t.Kinds, "kinds"), "kinds", "")
 	}
 	err = e.fill(known, "name", "role", hash)
+	if err == nil && t.Role != guard.Worker && len(t.Queues)+len(t.Kinds) > 0 {
+		err = e.refuse(errWorkersOnly)
+	}
 	return t, err
 }
+
+var errWorkersOnly = errors.New("queues and kinds bound the role worker only")
 
 // show adds a line to what stint config shows.
 func (a *admission) show(e entry, key, value string) {

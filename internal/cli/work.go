@@ -40,6 +40,9 @@ With --health ADDR it answers over HTTP: /healthz with 200 unless it is stuck,
 stops, or the database does not answer), and /metrics for Prometheus. There is no
 password: use 127.0.0.1:9070, and not :9070, if others must not see it.
 
+With --gateway ADDR it serves workers in other languages, which take jobs over HTTP; with
+--dashboard they are served there, too. Each is a row of the roster. See docs/workers.md.
+
 With --dashboard ADDR it serves the dashboard, too: see stint dashboard --help.
 
 If OTEL_EXPORTER_OTLP_ENDPOINT names a collector of OpenTelemetry, such as
@@ -62,6 +65,7 @@ the engine's own life; debug adds a line for each job that starts or succeeds.
 Examples:
   stint work --db postgres://app@db/shop --kinds sh --queues mail,default --slots 50
   stint work --slots mail=4,reports=1,*=20
+  stint work --db postgres://app@db/shop --gateway 127.0.0.1:7072
   stint work --health 127.0.0.1:9070 --memory-limit 512MiB --wait-for-database forever
   STINT_DB=postgres://app@db/shop STINT_KINDS=http stint work --log-format json`
 
