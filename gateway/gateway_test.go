@@ -296,24 +296,29 @@ func TestAFinishBringsTheNextJobs(t *testing.T) {
 func TestALaterClaimEndsTheOneThatWaits(t *testing.T) {
 	onEach(t, func(t *testing.T, s full) {
 		w := join(t, open(t, s), gateway.Joining{Kinds: kinds("k")})
-		first := make(chan gateway.News)
+		first := make(chan error)
 		go func() {
-			news, _ := w.g.Claim(t.Context(), w.id, 1, gateway.MaxWait)
-			first <- news
+			news, err := w.g.Claim(t.Context(), w.id, 1, gateway.MaxWait)
+			if len(news.Jobs) > 0 {
+				err = errors.New("it got a job")
+			}
+			first <- err
 		}()
-		time.Sleep(100 * time.Millisecond)
-		go enqueueLater(s)
-		j := w.claim()
-		if news := <-first; len(news.Jobs) > 0 {
-			t.Errorf("the earlier claim got %+v", news)
+		time.Sleep(300 * time.Millisecond)
+		if _, err := w.g.Claim(t.Context(), w.id, 1, 0); err != nil {
+			t.Fatal(err)
 		}
-		w.mustFinish(gateway.Ending{Receipt: j.Receipt})
+		select {
+		case err := <-first:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("the earlier claim waits on")
+		}
+		enqueue(t, s, stint.NewJob{Kind: "k"})
+		w.mustFinish(gateway.Ending{Receipt: w.claim().Receipt})
 	})
-}
-
-func enqueueLater(s full) {
-	time.Sleep(200 * time.Millisecond)
-	_, _ = stint.NewClient(s).EnqueueMany(context.Background(), []stint.NewJob{{Kind: "k"}})
 }
 
 func TestStepsOfAWorkerAreDoneOnce(t *testing.T) {
