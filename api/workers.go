@@ -93,6 +93,12 @@ func duration(field, text string) (time.Duration, error) {
 type claiming struct {
 	Max  int    `json:"max" minimum:"0" maximum:"1000" doc:"How many jobs at most; 0 to hear of the rest only"`
 	Wait string `json:"wait,omitempty" doc:"For how long to wait until there is something to tell: 0s to 25s"`
+	Idle bool   `json:"idle,omitempty" doc:"Nothing runs: then the worker need not send heartbeats, since claims are some"`
+}
+
+func (c *claiming) claim() (gateway.Claim, error) {
+	wait, err := duration("wait", c.Wait)
+	return gateway.Claim{Max: c.Max, Wait: wait, Idle: c.Idle}, err
 }
 
 type claimInput struct {
@@ -188,21 +194,22 @@ func (c *Config) registerWorkers(a huma.API, problems *huma.Response) {
 	addWork(c, a, problems, "claim", http.MethodPost, "/{worker}/claim", 0, "Take jobs",
 		"It is answered as soon as there is a job or anything else to tell. A later claim of the worker ends it.",
 		func(ctx context.Context, in *claimInput) (gateway.News, error) {
-			wait, err := duration("wait", in.Body.Wait)
+			c, err := in.Body.claim()
 			if err != nil {
 				return gateway.News{}, err
 			}
-			return g.Claim(ctx, in.Worker, in.Body.Max, wait)
+			return g.Claim(ctx, in.Worker, c)
 		})
 	addWork(c, a, problems, "finish", http.MethodPost, "/{worker}/finish", 0, "Say how jobs ended",
 		"It is answered when all are recorded. It may claim in the same call.",
 		func(ctx context.Context, in *finishInput) (out finished, err error) {
-			var next *gateway.Next
+			var next *gateway.Claim
 			if in.Body.Claim != nil {
-				next = &gateway.Next{Max: in.Body.Claim.Max}
-				if next.Wait, err = duration("wait", in.Body.Claim.Wait); err != nil {
+				c, err := in.Body.Claim.claim()
+				if err != nil {
 					return out, err
 				}
+				next = &c
 			}
 			out.Results, out.News, err = g.Finish(ctx, in.Worker, in.Body.Results, next)
 			return out, err

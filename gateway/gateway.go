@@ -73,6 +73,8 @@ type Gateway struct {
 	store  Store
 	config Config
 
+	missedFor time.Duration // see worker
+
 	mu        sync.Mutex
 	workers   map[store.EngineID]*worker
 	left      map[store.EngineID]time.Time // workers that this gateway had, and when they ended
@@ -85,7 +87,7 @@ type Gateway struct {
 
 // New returns a gateway to a store. Close ends it.
 func New(st Store, c Config) *Gateway {
-	return &Gateway{store: st, config: c, workers: map[store.EngineID]*worker{}, left: map[store.EngineID]time.Time{}}
+	return &Gateway{store: st, config: c, missedFor: MaxWait, workers: map[store.EngineID]*worker{}, left: map[store.EngineID]time.Time{}}
 }
 
 // Close lets go of all workers at once. They stay in the roster for their time to live, and may go on with what
@@ -183,9 +185,15 @@ func (g *Gateway) Join(ctx context.Context, in Joining) (Joined, error) {
 		return Joined{}, context.Cause(ctx)
 	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.workers[w.id] = w
-	if g.closed {
+	closed := g.closed
+	select {
+	case <-w.over: // it was buried meanwhile
+		closed = true
+	default:
+		g.workers[w.id] = w
+	}
+	g.mu.Unlock()
+	if closed {
 		w.abandon()
 		return Joined{}, ErrClosed
 	}
@@ -252,7 +260,7 @@ func (g *Gateway) newWorker(ctx context.Context, in Joining) (*stint.Mux, *worke
 		return nil, nil, err
 	}
 	w := &worker{
-		joining: in, beaten: time.Now(), left: make(chan struct{}), over: make(chan struct{}), runs: map[engine.Hold]*run{}, byJob: map[stint.ID]*run{}, recorded: map[engine.Hold]time.Time{},
+		joining: in, missedFor: g.missedFor, beaten: time.Now(), left: make(chan struct{}), over: make(chan struct{}), runs: map[engine.Hold]*run{}, byJob: map[stint.ID]*run{}, recorded: map[engine.Hold]time.Time{},
 	}
 	mux := stint.NewMux()
 	for _, k := range in.Kinds {
@@ -354,39 +362,40 @@ func (g *Gateway) here(ctx context.Context, id string) (*worker, error) {
 // Claim answers with up to so many jobs. It waits up to a time until there is one, or anything else to tell; a
 // later claim of the worker ends that, and so does half of its time to live. With 0 jobs it waits for the rest only.
 // It counts as a heartbeat.
-func (g *Gateway) Claim(ctx context.Context, id string, most int, wait time.Duration) (News, error) {
+func (g *Gateway) Claim(ctx context.Context, id string, c Claim) (News, error) {
 	w, err := g.here(ctx, id)
 	if err == nil {
-		err = checkClaim(most, wait)
+		err = c.check()
 	}
 	if err != nil {
 		return News{}, err
 	}
-	return w.claimAlive(ctx, most, wait)
+	return w.claimAlive(ctx, c.Max, c.Wait, c.Idle)
 }
 
-func checkClaim(most int, wait time.Duration) error {
+func (c *Claim) check() error {
 	switch {
-	case most < 0 || most > MaxSlots:
-		return valid.Invalid("max", "%d is not between 0 and %d", most, MaxSlots)
-	case wait < 0 || wait > MaxWait:
+	case c.Max < 0 || c.Max > MaxSlots:
+		return valid.Invalid("max", "%d is not between 0 and %d", c.Max, MaxSlots)
+	case c.Wait < 0 || c.Wait > MaxWait:
 		return valid.Invalid("wait", "it is not between 0s and %s", retry.FormatDuration(MaxWait))
 	}
 	return nil
 }
 
-// Next is the claim that comes with the end of others.
-type Next struct {
-	Max  int
-	Wait time.Duration
+// Claim asks for jobs.
+type Claim struct {
+	Max  int           // how many at most; 0 to wait for the rest of the news only
+	Wait time.Duration // for how long to wait until there is news
+	Idle bool          // the worker says that nothing runs: so it needs to send no heartbeats
 }
 
 // Finish ends runs, and answers what became of each when all are recorded: each stands alone. With next it
 // claims, unless another gateway has the worker.
-func (g *Gateway) Finish(ctx context.Context, id string, endings []Ending, next *Next) ([]Recorded, News, error) {
+func (g *Gateway) Finish(ctx context.Context, id string, endings []Ending, next *Claim) ([]Recorded, News, error) {
 	w, token, err := g.find(ctx, id)
 	if err == nil && next != nil {
-		err = checkClaim(next.Max, next.Wait)
+		err = next.check()
 	}
 	switch {
 	case err != nil:
@@ -410,7 +419,7 @@ func (g *Gateway) Finish(ctx context.Context, id string, endings []Ending, next 
 	if err != nil || next == nil {
 		return answers, newNews(w.drains()), err
 	}
-	news, err := w.claimAlive(ctx, next.Max, next.Wait)
+	news, err := w.claimAlive(ctx, next.Max, next.Wait, next.Idle)
 	if err != nil {
 		news, err = newNews(w.drains()), nil // what was recorded is told in any case
 	}

@@ -123,7 +123,7 @@ func kinds(names ...string) (list []stint.KindInfo) {
 func (c *client) claim() gateway.ClaimedJob {
 	c.t.Helper()
 	for range 3 {
-		news, err := c.g.Claim(c.t.Context(), c.id, 1, 10*time.Second)
+		news, err := c.g.Claim(c.t.Context(), c.id, gateway.Claim{Max: 1, Wait: 10 * time.Second})
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -285,7 +285,7 @@ func TestAFinishBringsTheNextJobs(t *testing.T) {
 	onEach(t, func(t *testing.T, s full) {
 		w := join(t, open(t, s), gateway.Joining{Kinds: kinds("k"), Slots: 1})
 		ids := enqueue(t, s, stint.NewJob{Kind: "k"}, stint.NewJob{Kind: "k"})
-		answers, news, err := w.g.Finish(t.Context(), w.id, []gateway.Ending{{Receipt: w.claim().Receipt}}, &gateway.Next{Max: 1, Wait: 10 * time.Second})
+		answers, news, err := w.g.Finish(t.Context(), w.id, []gateway.Ending{{Receipt: w.claim().Receipt}}, &gateway.Claim{Max: 1, Wait: 10 * time.Second})
 		if err != nil || answers[0].Status != gateway.OK || len(news.Jobs) != 1 || news.Jobs[0].ID != ids[1] {
 			t.Fatalf("got %+v %+v %v", answers, news, err)
 		}
@@ -298,14 +298,14 @@ func TestALaterClaimEndsTheOneThatWaits(t *testing.T) {
 		w := join(t, open(t, s), gateway.Joining{Kinds: kinds("k")})
 		first := make(chan error)
 		go func() {
-			news, err := w.g.Claim(t.Context(), w.id, 1, gateway.MaxWait)
+			news, err := w.g.Claim(t.Context(), w.id, gateway.Claim{Max: 1, Wait: gateway.MaxWait})
 			if len(news.Jobs) > 0 {
 				err = errors.New("it got a job")
 			}
 			first <- err
 		}()
 		time.Sleep(300 * time.Millisecond)
-		if _, err := w.g.Claim(t.Context(), w.id, 1, 0); err != nil {
+		if _, err := w.g.Claim(t.Context(), w.id, gateway.Claim{Max: 1, Wait: 0}); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -318,6 +318,42 @@ func TestALaterClaimEndsTheOneThatWaits(t *testing.T) {
 		}
 		enqueue(t, s, stint.NewJob{Kind: "k"})
 		w.mustFinish(gateway.Ending{Receipt: w.claim().Receipt})
+	})
+}
+
+func TestAJobThatWasLostOnTheWayToAWorkerComesAgain(t *testing.T) {
+	onEach(t, func(t *testing.T, s full) {
+		g := open(t, s)
+		g.SetMissedFor(300 * time.Millisecond)
+		w := join(t, g, gateway.Joining{Kinds: kinds("k"), Slots: 2})
+		ids := enqueue(t, s, stint.NewJob{Kind: "k"}, stint.NewJob{Kind: "k"})
+		a, b := w.claim(), w.claim()
+		for range 10 { // it says that one of them runs
+			time.Sleep(100 * time.Millisecond)
+			w.beat(b)
+		}
+		again := w.claim()
+		if again.ID != a.ID || again.Attempt != 1 || again.Receipt == a.Receipt {
+			t.Errorf("%+v was lost, and %+v came", a, again)
+		}
+		w.mustFinish(gateway.Ending{Receipt: b.Receipt})
+		// Now nothing runs, as it says with its claims.
+		for range 10 {
+			time.Sleep(100 * time.Millisecond)
+			news, err := g.Claim(t.Context(), w.id, gateway.Claim{Max: 1, Idle: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(news.Jobs) > 0 {
+				w.mustFinish(gateway.Ending{Receipt: news.Jobs[0].Receipt})
+				break
+			}
+		}
+		for _, id := range ids {
+			if got := show(t, s, id); got.State != stint.Completed || got.Attempt != 1 {
+				t.Errorf("job %d is %s, attempt %d", id, got.State, got.Attempt)
+			}
+		}
 	})
 }
 
@@ -407,7 +443,7 @@ func TestACancellationReachesTheWorker(t *testing.T) {
 		}
 		told := map[string]string{}
 		eventually(t, "claims tell of both ends", 20*time.Second, func() bool {
-			news, err := w.g.Claim(t.Context(), w.id, 0, time.Second)
+			news, err := w.g.Claim(t.Context(), w.id, gateway.Claim{Max: 0, Wait: time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -471,7 +507,7 @@ func TestLimitsHoldForWorkers(t *testing.T) {
 		running, done := 0, 0
 		for end := time.Now().Add(time.Minute); done < len(jobs) && time.Now().Before(end); {
 			for _, w := range []*client{a, b} {
-				news, err := w.g.Claim(t.Context(), w.id, 5, 100*time.Millisecond)
+				news, err := w.g.Claim(t.Context(), w.id, gateway.Claim{Max: 5, Wait: 100 * time.Millisecond})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -532,11 +568,11 @@ func TestAWorkerOutlivesItsGateway(t *testing.T) {
 		left := ids[0] + ids[1] + ids[2] - a.ID - b.ID
 		eventually(t, "the third was taken too", 10*time.Second, func() bool { return show(t, s, left).State == stint.Running })
 		first.Close()
-		if _, err := w.g.Claim(t.Context(), w.id, 1, 0); !errors.Is(err, gateway.ErrClosed) {
+		if _, err := w.g.Claim(t.Context(), w.id, gateway.Claim{Max: 1, Wait: 0}); !errors.Is(err, gateway.ErrClosed) {
 			t.Errorf("a gateway that is closed: %v", err)
 		}
 		w.g = second
-		if _, err := w.g.Claim(t.Context(), w.id, 1, 0); !errors.Is(err, gateway.ErrElsewhere) {
+		if _, err := w.g.Claim(t.Context(), w.id, gateway.Claim{Max: 1, Wait: 0}); !errors.Is(err, gateway.ErrElsewhere) {
 			t.Errorf("a claim of a worker of another gateway: %v", err)
 		}
 		again := join(t, second, gateway.Joining{Kinds: kinds("k"), TimeToLive: time.Minute})
@@ -678,12 +714,12 @@ func TestAWorkerIsDrainedLikeAnEngine(t *testing.T) {
 		j := w.claim()
 		w.beat(j)
 		eventually(t, "it is told", 10*time.Second, func() bool {
-			news, err := w.g.Claim(t.Context(), w.id, 0, time.Second)
+			news, err := w.g.Claim(t.Context(), w.id, gateway.Claim{Max: 0, Wait: time.Second})
 			return err == nil && news.Drain
 		})
 		w.mustFinish(gateway.Ending{Receipt: j.Receipt})
 		eventually(t, "it has left", 10*time.Second, func() bool {
-			_, err := w.g.Claim(t.Context(), w.id, 1, 0)
+			_, err := w.g.Claim(t.Context(), w.id, gateway.Claim{Max: 1, Wait: 0})
 			return errors.Is(err, gateway.ErrLost)
 		})
 	})
@@ -707,7 +743,7 @@ func TestATokenBoundsAWorker(t *testing.T) {
 			t.Fatal(err)
 		}
 		enqueue(t, s, stint.NewJob{Kind: "k"}, stint.NewJob{Kind: "k", Queue: "video"})
-		news, err := g.Claim(ctx, joined.Worker, 1, 10*time.Second)
+		news, err := g.Claim(ctx, joined.Worker, gateway.Claim{Max: 1, Wait: 10 * time.Second})
 		if err != nil || len(news.Jobs) != 1 || news.Jobs[0].Queue != "video" {
 			t.Fatalf("it got %+v, %v", news, err)
 		}
@@ -777,12 +813,12 @@ func TestWhatAWorkerMayNotBe(t *testing.T) {
 			most int
 			wait time.Duration
 		}{{-1, 0}, {1001, 0}, {1, -1}, {1, time.Minute}} {
-			if _, err := g.Claim(t.Context(), w.id, c.most, c.wait); !errors.Is(err, stint.ErrInvalid) {
+			if _, err := g.Claim(t.Context(), w.id, gateway.Claim{Max: c.most, Wait: c.wait}); !errors.Is(err, stint.ErrInvalid) {
 				t.Errorf("%+v: %v", c, err)
 			}
 		}
 		for _, id := range []string{"", "x", "-1", "0", "99999999999999999999"} {
-			if _, err := g.Claim(t.Context(), id, 1, 0); !errors.Is(err, stint.ErrInvalid) {
+			if _, err := g.Claim(t.Context(), id, gateway.Claim{Max: 1, Wait: 0}); !errors.Is(err, stint.ErrInvalid) {
 				t.Errorf("the worker %q: %v", id, err)
 			}
 		}

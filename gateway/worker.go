@@ -22,8 +22,13 @@ type worker struct {
 	stop    context.CancelFunc // ends the engine: it leaves the roster
 	id      store.EngineID
 	joining Joining
-	over    chan struct{} // closed when the engine has ended, or may record nothing more
-	left    chan struct{} // closed when the gateway has forgotten it
+
+	// missedFor is how long ago a job must have been handed out to count as never received: longer than an answer
+	// may be under way.
+	missedFor time.Duration
+
+	over chan struct{} // closed when the engine has ended, or may record nothing more
+	left chan struct{} // closed when the gateway has forgotten it
 
 	mu        sync.Mutex
 	runs      map[engine.Hold]*run
@@ -160,6 +165,8 @@ func (w *worker) on(e event.Event) {
 			w.recorded[r.hold] = time.Now()
 			close(r.done)
 		}
+	case event.EventBuried:
+		w.abandon() // also what waits for runs that were told to end before
 	case event.EventDraining:
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -176,11 +183,14 @@ func (w *worker) forgetLocked(r *run) {
 // abandon ends all that the gateway does for the worker. The roster keeps it until it is buried.
 func (w *worker) abandon() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.abandoned {
+	already := w.abandoned
+	if !already {
 		w.abandoned = true
 		close(w.over)
 		w.tellLocked()
+	}
+	w.mu.Unlock()
+	if !already {
 		w.engine.Abandon()
 	}
 }
@@ -194,7 +204,10 @@ func (w *worker) endClaims() {
 }
 
 // claimAlive claims for a worker that lives, as it shows by that, and answers before its next sign of life is due.
-func (w *worker) claimAlive(ctx context.Context, most int, wait time.Duration) (News, error) {
+func (w *worker) claimAlive(ctx context.Context, most int, wait time.Duration, idle bool) (News, error) {
+	if idle {
+		w.note(nil)
+	}
 	if ttl := w.joining.TimeToLive; time.Since(w.lastBeat()) > ttl/4 {
 		if err := w.passOn(ctx); err != nil {
 			return News{}, err
@@ -364,12 +377,8 @@ func (w *worker) beat(ctx context.Context, running []Running) (News, error) {
 	return n, nil
 }
 
-// missedBeats is how many heartbeats may leave out a job before it counts as never received, and missedFor how
-// long ago it must have been handed out: longer than an answer may be under way.
-const (
-	missedBeats = 2
-	missedFor   = MaxWait
-)
+// missedBeats is how many heartbeats may leave out a job before it counts as never received.
+const missedBeats = 2
 
 // note keeps what the worker says of what runs, and takes back what it was handed and does not know of.
 func (w *worker) note(running []Running) {
@@ -403,7 +412,7 @@ func (w *worker) note(running []Running) {
 			r.missed = 0
 		default:
 			r.missed++
-			if r.missed >= missedBeats && now.Sub(r.handed) > missedFor {
+			if r.missed >= missedBeats && now.Sub(r.handed) > w.missedFor {
 				go w.do(context.Background(), r, func(context.Context) (bool, json.RawMessage, error) {
 					return true, nil, &failure.Return{Why: "the worker did not receive it"}
 				})
