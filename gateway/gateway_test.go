@@ -542,9 +542,10 @@ func TestAWorkerThatDiesLosesItsJobsInItsTimeToLive(t *testing.T) {
 		if again.ID != id || again.Attempt != 2 || !again.MayHaveRun {
 			t.Errorf("the job came again as %+v", again)
 		}
-		if took < gateway.MinTimeToLive || took > gateway.MinTimeToLive+2*time.Second {
+		if took < gateway.MinTimeToLive || took > 3*gateway.MinTimeToLive { // on a busy machine
 			t.Errorf("it came after %v", took)
 		}
+		t.Logf("it came after %v", took)
 		// The one that died was only slow.
 		if _, _, err := g.Finish(t.Context(), dies.id, []gateway.Ending{{Receipt: j.Receipt}}, nil); !errors.Is(err, gateway.ErrLost) {
 			t.Errorf("its end of the run: %v", err)

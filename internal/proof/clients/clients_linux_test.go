@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -374,3 +375,6 @@ func (s *synced) Write(p []byte) (int, error) {
 	defer saying.Unlock()
 	return s.w.Write(p)
 }
+
+// dieWithParent has a process end with the test.
+var dieWithParent = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
