@@ -1,0 +1,62 @@
+"""What handlers raise, and what callers get."""
+from __future__ import annotations
+
+from typing import Any, Dict, Optional
+
+from .durations import Duration, text
+
+
+class NoRetry(Exception):
+    """Raise it to fail the job for good: `raise NoRetry("no such customer") from err`."""
+
+
+class Snooze(Exception):
+    """Raise it to run the job again later, without counting this attempt."""
+
+    def __init__(self, delay: Duration) -> None:
+        super().__init__(f"again in {delay}")
+        self.delay = text(delay)
+
+
+class Cancel(Exception):
+    """Raise it to cancel the job, and say why."""
+
+
+class Cancelled(Exception):
+    """Raised by job.raise_if_cancelled(). Let it pass: the reason decides what becomes of the job."""
+
+
+class NoSignal(Exception):
+    """The time of job.await_signal is over, and no signal came."""
+
+
+class Suspended(BaseException):
+    """Ends a run that sleeps or waits. Let it pass, as you would a KeyboardInterrupt: the job goes on later."""
+
+
+class Returned(BaseException):
+    """Ends a run whose gateway is gone. Let it pass: the job comes again and goes on with its recorded steps."""
+
+
+class JobFailed(Exception):
+    """A job ended without a result. `state` is failed or cancelled; `error` has class, message and stack, if known."""
+
+    def __init__(self, job: int, state: str, error: Optional[Dict[str, Any]], reason: str) -> None:
+        error = error or {}
+        super().__init__(f"job {job} {'was' if state == 'cancelled' else 'has'} {state}"
+                         + (f": {error.get('message') or reason}" if error or reason else ""))
+        self.job, self.state, self.error, self.reason = job, state, error, reason
+
+
+class GatewayError(Exception):
+    """A call to the gateway failed. `status` is that of HTTP, or 0 if there was no answer."""
+
+    def __init__(self, message: str, status: int = 0, sent: bool = True) -> None:
+        super().__init__(message)
+        self.status = status
+        self.sent = sent  # false if the gateway cannot have read it
+
+    @property
+    def temporary(self) -> bool:
+        """Whether the same call may succeed later."""
+        return self.status in (0, 408, 429) or self.status >= 500
