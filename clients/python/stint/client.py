@@ -24,12 +24,13 @@ class Client:
         nothing was answered the job may exist: with an idempotency_key the call can be repeated."""
         return self.enqueue_many(kind, [args], **options)[0]
 
-    def enqueue_many(self, kind: str, args: Iterable[Any], **options: Any) -> List[int]:
-        """Enqueue a job for each of args, with the same options: all or none. At most 10,000."""
+    def enqueue_many(self, kind: str, args: Iterable[Any], *, force: bool = False, **options: Any) -> List[int]:
+        """Enqueue a job for each of args, with the same options: all or none. At most 10,000. A kind that no worker ever
+        declared is refused unless force is true."""
         said = given(options, [*OPTIONS, "max_losses"])
         said.update({k: said[k].isoformat() for k in ("run_at", "start_by") if k in said})
         jobs = [{"kind": kind, "args": {} if a is None else a, **said} for a in args]
-        return [r["id"] for r in self._call("POST", "/jobs", {"jobs": jobs})]
+        return [r["id"] for r in self._call("POST", "/jobs", {"jobs": jobs, "force": force})]
 
     def job(self, id: int) -> Dict[str, Any]:
         """All that is known of a job: its state, args, attempts and more."""

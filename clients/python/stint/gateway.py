@@ -39,8 +39,9 @@ class Gateways:
     """One or more gateways of a database, of which one is in use."""
 
     def __init__(self, gateway: Union[str, Sequence[str], None], token: Optional[str]) -> None:
-        given = gateway or os.environ.get("STINT_GATEWAY", "")
-        urls: Sequence[str] = given.split(",") if isinstance(given, str) else given
+        if gateway is None:
+            gateway = os.environ.get("STINT_GATEWAY", "")
+        urls = gateway.split(",") if isinstance(gateway, str) else list(gateway)
         self.all: List[Address] = [parse_address(u, token) for u in urls if u.strip()]
         if not self.all:
             raise ValueError("which gateway? Give its URL, or set STINT_GATEWAY")
