@@ -46,15 +46,15 @@ async def enqueue_many_async(conn: Any, kind: str, args: Iterable[Any], **option
 
 
 def _statement(kind: str, args: Iterable[Any], options: Dict[str, Any], mark: Any) -> Tuple[str, List[Any]]:
-    all_args = [{} if a is None else a for a in args]
-    values: List[Any] = [json.dumps(all_args, allow_nan=False), kind]
+    values: List[Any] = [kind]
     named = ""
     for name, value in given(options, OPTIONS).items():
         values.append(json.dumps(value, allow_nan=False) if OPTIONS[name] == "jsonb" else value)
         cast = "::text" if OPTIONS[name] in ("jsonb", "interval") else ""
         named += f", {'uniqueness' if name == 'unique' else name} => {mark(len(values))}{cast}::{OPTIONS[name]}"
-    return (f"select stint.enqueue({mark(2)}::text, a{named}) as id "
-            f"from jsonb_array_elements({mark(1)}::text::jsonb) with ordinality as t(a, n) order by n"), values
+    values.append(json.dumps([{} if a is None else a for a in args], allow_nan=False))
+    return (f"select stint.enqueue({mark(1)}::text, a{named}) as id "
+            f"from jsonb_array_elements({mark(len(values))}::text::jsonb) with ordinality as t(a, n) order by n"), values
 
 
 def given(options: Dict[str, Any], known: Iterable[str]) -> Dict[str, Any]:

@@ -105,6 +105,8 @@ class Connection:
             self._http.close()
         self._http = None
 
+    __del__ = close
+
     def _connect(self, address: Address, timeout: float) -> http.client.HTTPConnection:
         bound = min(timeout, 5.0)
         if address.secure:

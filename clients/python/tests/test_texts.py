@@ -42,8 +42,8 @@ class TextsTest(unittest.TestCase):
 
     def test_a_statement_has_what_was_given(self):
         sql, values = _statement("mail", [None, {"to": 1}], {"delay": "5m", "unique": "none", "queue": None}, "${}".format)
-        self.assertEqual(values, ['[{}, {"to": 1}]', "mail", "300s", "none"])
-        self.assertIn("delay => $3::text::interval, uniqueness => $4::text)", sql)
+        self.assertEqual(values, ["mail", "300s", "none", '[{}, {"to": 1}]'])
+        self.assertIn("($1::text, a, delay => $2::text::interval, uniqueness => $3::text)", sql)
 
     def test_unknown_options_and_times_without_zone_are_refused(self):
         with self.assertRaises(TypeError):
