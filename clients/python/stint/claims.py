@@ -31,8 +31,8 @@ class Claims:
     some is under way: a claim ends the one before. Under load there are only finishes. Fields are guarded by _cond."""
 
     def __init__(self, roster: Roster, gateways: Gateways, slots: int,
-                 begin: Callable[[Dict[str, Any], Member], None], fatal: Callable[[Exception], None]) -> None:
-        self._roster, self._gateways, self._begin, self._fatal = roster, gateways, begin, fatal
+                 begin: Callable[[Dict[str, Any], Member], None], stop: Callable[[Optional[float], Optional[Exception]], None]) -> None:
+        self._roster, self._gateways, self._begin, self._stop_worker = roster, gateways, begin, stop
         self._cond = threading.Condition()
         self._free = slots  # neither running nor asked for
         self._polling: Optional[int] = None  # how many jobs the poll asks for that is under way
@@ -76,7 +76,7 @@ class Claims:
         try:
             loop()
         except Exception as err:  # a worker that only beats would be worse than none
-            self._fatal(err)
+            self._stop_worker(0, err)
 
     def _poll(self) -> None:
         conn, pause, joined = Connection(self._gateways), Backoff(), False
@@ -95,6 +95,8 @@ class Claims:
                 answer = conn.call("POST", f"/workers/{m.id}/claim", {"max": n, "wait": f"{WAIT}s"}, timeout=WAIT + 10)
                 self._receive(m, answer, n)
                 pause.reset()
+                if answer.get("drain") and not self._stopping:
+                    return self._stop_worker(None, None)
             except GatewayError as err:
                 with self._cond:
                     self._free += n
@@ -102,8 +104,7 @@ class Claims:
                 if m is not None and self._roster.heed(m, err, True):
                     continue
                 if not joined and not err.temporary:
-                    self._fatal(err)
-                    return
+                    return self._stop_worker(0, err)
                 log.warning("claim: %s", err)
                 with self._cond:
                     self._cond.wait_for(lambda: self._stopping, pause.next())
@@ -112,7 +113,8 @@ class Claims:
     def _receive(self, m: Member, answer: Dict[str, Any], asked: int, finishing: bool = False) -> None:
         jobs = answer.get("jobs") or ()
         with self._cond:
-            self._heard = time.monotonic()
+            m.claimed = time.monotonic()
+            self._heard = 0.0 if answer.get("drain") else m.claimed  # a poll says whether that is so
             self._free += asked - len(jobs)
             if not finishing:
                 self._polling = None

@@ -49,11 +49,11 @@ class JobFailed(Exception):
 
 
 class GatewayError(Exception):
-    """A call to the gateway failed. `status` is that of HTTP, or 0 if there was no answer."""
+    """A call to the gateway failed. `status` is that of HTTP, or 0 if there was no answer; `type` is that of the problem."""
 
-    def __init__(self, message: str, status: int = 0, sent: bool = True) -> None:
+    def __init__(self, message: str, status: int = 0, sent: bool = True, type: str = "") -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.type = status, type
         self.sent = sent  # false if the gateway cannot have read it
 
     @property

@@ -97,7 +97,8 @@ class Connection:
         except ValueError:
             value = None
         if answer.status >= 300:
-            raise GatewayError(f"{method} {address}{path}: {answer.status} {_detail(value, answer.reason)}", answer.status)
+            raise GatewayError(f"{method} {address}{path}: {answer.status} {_detail(value, answer.reason)}", answer.status,
+                               type=str(value.get("type", "")) if isinstance(value, dict) else "")
         return value
 
     def close(self) -> None:

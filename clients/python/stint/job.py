@@ -117,27 +117,27 @@ class Job:
         """Ask for a step, a sleep or a wait; again while the gateway is away and the run counts."""
         body["receipt"] = self._receipt
         pause = self._member.backoff()
-        while not self._member.lost:
-            if self._suspended:
-                raise Suspended(self.id)
+        while not self._member.lost and not self._suspended:
             try:
                 answer: Dict[str, Any] = self._call("POST", f"/workers/{self._member.id}/{what}", body)
+                if not answer.get("suspended"):
+                    return answer
+                self._suspended = True
             except GatewayError as err:
-                if err.status == 404:
+                if err.type.endswith(":suspended"):  # by a sleep in another thread
+                    self._suspended = True
+                elif err.status == 404:
                     self._member.gone()
                     raise Returned(self.id) from err
-                if err.status in (409, 410):
+                elif err.status == 410:
                     self._cancel("lost")
                     raise Cancelled("lost") from err
-                if not err.temporary:
+                elif not err.temporary:
                     raise
-                if self.cancelled.wait(pause.next()):
+                elif self.cancelled.wait(pause.next()):
                     raise Cancelled(self.cancel_reason) from err
-                continue
-            if answer.get("suspended"):
-                self._suspended = True
-                raise Suspended(self.id)
-            return answer
+        if self._suspended:
+            raise Suspended(self.id)
         raise Cancelled("lost")
 
     def _cancel(self, reason: str) -> None:

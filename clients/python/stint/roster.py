@@ -4,8 +4,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
+from .durations import text
 from .errors import GatewayError
 from .gateway import Backoff, Connection, Gateways
 from .job import Job
@@ -23,6 +24,7 @@ class Member:
         self.time_to_live: float = said["time_to_live"] / 1e9
         self.beat_every: float = said["beat_every"] / 1e9
         self.beaten = since  # when the last beat was sent that was answered
+        self.claimed = since  # when a claim was answered last
         self.running: Dict[str, Job] = {}  # by receipt, until their finish was answered
         self.lost = False
         self._roster = roster
@@ -34,8 +36,8 @@ class Member:
 class Roster:
     """Fields are guarded by _cond. Beats are sent by one thread, which runs nothing of the program's."""
 
-    def __init__(self, gateways: Gateways, card: Dict[str, Any], on_drain: Callable[[], None]) -> None:
-        self._gateways, self._card, self._on_drain = gateways, card, on_drain
+    def __init__(self, gateways: Gateways, card: Dict[str, Any]) -> None:
+        self._gateways, self._card = gateways, card
         self._cond = threading.Condition()
         self._current: Optional[Member] = None
         self._old: List[Member] = []
@@ -98,13 +100,11 @@ class Roster:
         return True
 
     def hear(self, m: Member, answer: Dict[str, Any]) -> None:
-        """Do what an answer asks for beside its jobs."""
+        """Cancel what an answer names."""
         for c in answer.get("cancel") or ():
             job = m.running.get(c["receipt"])
             if job is not None:
                 job._cancel(c["reason"])
-        if answer.get("drain"):
-            self._on_drain()
 
     def flush(self, timeout: float) -> None:
         """Have a beat bring what jobs said until now, and wait for it."""
@@ -165,9 +165,11 @@ class Roster:
         said = [job._take_said() for job in jobs]
         sent = time.monotonic()
         fence = m.beaten + 0.75 * m.time_to_live
+        body: Dict[str, Any] = {"running": said}
+        if not was_current:
+            body["moved_for"] = text(sent - m.claimed)
         try:
-            self.hear(m, conn.call("POST", f"/workers/{m.id}/beat", {"running": said},
-                                   timeout=max(0.5, min(10.0, m.time_to_live / 4, fence - sent))))
+            self.hear(m, conn.call("POST", f"/workers/{m.id}/beat", body, timeout=max(0.5, min(10.0, m.time_to_live / 4, fence - sent))))
             m.beaten = sent
             return True
         except GatewayError as err:

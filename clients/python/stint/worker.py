@@ -105,8 +105,8 @@ class Worker:
         if self._loop is None and any(h.is_async for h in self._handlers.values()):
             self._loop, self._own_loop = asyncio.new_event_loop(), True
             threading.Thread(target=self._loop.run_forever, name="stint loop", daemon=True).start()
-        self._roster = Roster(self._gateways, self._card, lambda: self._begin_stop(None))
-        self._claims = Claims(self._roster, self._gateways, self._slots, self._begin, self._fail)
+        self._roster = Roster(self._gateways, self._card)
+        self._claims = Claims(self._roster, self._gateways, self._slots, self._begin, self._begin_stop)
         self._roster.start()
         self._claims.start()
 
@@ -185,12 +185,9 @@ class Worker:
             with self._cond:
                 self._cond.notify_all()
 
-    def _fail(self, err: Exception) -> None:
-        log.error("the worker stops: %s", err)
-        self._begin_stop(0, err)
-
     def _begin_stop(self, grace: Optional[float], failure: Optional[Exception] = None) -> None:
         """Stop within grace, None for as long as it takes. A later call may shorten it."""
+        log.info("the worker stops: %s", failure or "as told")
         deadline = float("inf") if grace is None else time.monotonic() + grace
         with self._cond:
             self._deadline = deadline if self._deadline is None else min(self._deadline, deadline)

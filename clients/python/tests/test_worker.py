@@ -81,7 +81,7 @@ class WorkerTest(GatewayCase):
 
         self.fails(f, handler={"retry": "fixed:2:10ms", "queue": "py", "timeout": "7s", "priority": 3})
         job = self.client.job(self.id)
-        self.assertEqual((job["queue"], job["timeout"], job["priority"], len(job["attempts"])), ("py", 7_000_000_000, 3, 2))
+        self.assertEqual((job["queue"], job["timeout"], job["priority"], len(self.attempts())), ("py", 7_000_000_000, 3, 3))
 
     def test_progress_and_lines_are_kept(self):
         def f(job):
