@@ -17,6 +17,7 @@ from .roster import Member, Roster
 
 log = logging.getLogger("stint")
 WAIT = 25  # seconds of a long poll
+FINISHERS = 2  # while one waits until the database has its batch, the other takes the next
 
 
 class Ended(NamedTuple):
@@ -40,11 +41,13 @@ class Claims:
         self._ended: Deque[Ended] = deque()
         self._stopping = self._closing = False
         self._poller = threading.Thread(target=self._guard, args=(self._poll,), name="stint polls", daemon=True)
-        self._finisher = threading.Thread(target=self._guard, args=(self._finish,), name="stint finishes", daemon=True)
+        self._finishers = [threading.Thread(target=self._guard, args=(self._finish,), name="stint finishes", daemon=True)
+                           for _ in range(FINISHERS)]
 
     def start(self) -> None:
         self._poller.start()
-        self._finisher.start()
+        for t in self._finishers:
+            t.start()
 
     def ended(self, job: Job, item: Optional[str]) -> None:
         """Take what a handler came to."""
@@ -70,7 +73,9 @@ class Claims:
         with self._cond:
             self._stopping = self._closing = True
             self._cond.notify_all()
-        self._finisher.join(timeout)
+        end = time.monotonic() + timeout
+        for t in self._finishers:
+            t.join(max(0.0, end - time.monotonic()))
 
     def _guard(self, loop: Callable[[], None]) -> None:
         try:

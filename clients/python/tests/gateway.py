@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import stint
 
 URL = os.environ.get("STINT_TEST_GATEWAY", "")
-TOKEN = os.environ.get("STINT_TEST_TOKEN", "")
+TOKEN = os.environ.get("STINT_TEST_TOKEN") or (stint.gateway.parse_address(URL, None).token if URL else "")
 
 
 def eventually(f, timeout=20.0):

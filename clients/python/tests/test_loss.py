@@ -85,7 +85,7 @@ class LossTest(GatewayCase):
             before = w._roster.current()
             id = self.client.enqueue(self.kind)
             eventually(lambda: before.running)
-            self.client._call("POST", f"/engines/{before.id}/bury")
+            self.client._call("POST", f"/engines/{before.id}/bury", {})
             eventually(lambda: w._roster.current() not in (None, before))
             eventually(lambda: self.client.job(id)["state"] == "running")
             self.assertTrue(before.lost)
