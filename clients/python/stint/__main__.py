@@ -3,7 +3,7 @@ import importlib
 import logging
 import sys
 
-from . import Worker
+from . import GatewayError, Worker
 
 
 def main() -> None:
@@ -15,7 +15,10 @@ def main() -> None:
     worker = getattr(importlib.import_module(module), name or "worker")
     if not isinstance(worker, Worker):
         sys.exit(f"{sys.argv[1]} is no stint.Worker")
-    worker.run()
+    try:
+        worker.run()
+    except GatewayError as err:
+        sys.exit(str(err))
 
 
 main()

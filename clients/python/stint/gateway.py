@@ -131,7 +131,7 @@ def _detail(problem: Any, reason: str) -> str:
     if not isinstance(problem, dict):
         return reason
     said = [str(problem.get("detail") or problem.get("title") or reason)]
-    said += [f"{e.get('location', '')}: {e.get('message', '')}" for e in problem.get("errors") or []]
+    said += [f"{e.get('location')}: {e.get('message')}" for e in problem.get("errors") or () if str(e.get("message")) not in said[0]]
     return "; ".join(said)
 
 

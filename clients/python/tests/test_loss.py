@@ -80,6 +80,14 @@ class LossTest(GatewayCase):
                 self.client.result(id)
             self.assertTrue(any("/finish" in line for line in self.wire.heard))
 
+    def test_a_drained_worker_stops_when_its_jobs_have_ended(self):
+        with self.working(lambda job: time.sleep(1) or "done") as w:
+            id = self.client.enqueue(self.kind)
+            eventually(lambda: w._busy)
+            self.client._call("POST", f"/engines/{w._roster.current().id}/drain", {})
+            w._stopped.result(20)
+            self.assertEqual(self.client.result(id), "done")
+
     def test_buried_workers_join_anew(self):
         with self.working(lambda job: job.cancelled.wait(20) and job.cancel_reason, instance=self.kind, time_to_live="5s") as w:
             before = w._roster.current()
