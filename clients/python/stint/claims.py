@@ -14,6 +14,7 @@ from .gateway import Backoff, Connection, Gateways
 from .job import Job
 from .outcome import failure
 from .roster import Member, Roster
+from .threads import guarded
 
 log = logging.getLogger("stint")
 WAIT = 25  # seconds of a long poll
@@ -40,9 +41,8 @@ class Claims:
         self._heard = 0.0  # when a claim was answered last
         self._ended: Deque[Ended] = deque()
         self._stopping = self._closing = False
-        self._poller = threading.Thread(target=self._guard, args=(self._poll,), name="stint polls", daemon=True)
-        self._finishers = [threading.Thread(target=self._guard, args=(self._finish,), name="stint finishes", daemon=True)
-                           for _ in range(FINISHERS)]
+        self._poller = guarded(self._poll, stop, "stint polls")
+        self._finishers = [guarded(self._finish, stop, "stint finishes") for _ in range(FINISHERS)]
 
     def start(self) -> None:
         self._poller.start()
@@ -76,12 +76,6 @@ class Claims:
         end = time.monotonic() + timeout
         for t in self._finishers:
             t.join(max(0.0, end - time.monotonic()))
-
-    def _guard(self, loop: Callable[[], None]) -> None:
-        try:
-            loop()
-        except Exception as err:  # a worker that only beats would be worse than none
-            self._stop_worker(0, err)
 
     def _poll(self) -> None:
         conn, pause, joined = Connection(self._gateways), Backoff(), False

@@ -4,12 +4,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from .durations import text
 from .errors import GatewayError
 from .gateway import Backoff, Connection, Gateways
 from .job import Job
+from .threads import guarded
 
 log = logging.getLogger("stint")
 
@@ -36,7 +37,7 @@ class Member:
 class Roster:
     """Fields are guarded by _cond. Beats are sent by one thread, which runs nothing of the program's."""
 
-    def __init__(self, gateways: Gateways, card: Dict[str, Any]) -> None:
+    def __init__(self, gateways: Gateways, card: Dict[str, Any], stop: Callable[[Optional[float], Optional[Exception]], None]) -> None:
         self._gateways, self._card = gateways, card
         self._cond = threading.Condition()
         self._current: Optional[Member] = None
@@ -44,7 +45,7 @@ class Roster:
         self._begun = self._ended = 0  # rounds of beats
         self._wanted = 0
         self._closing = False
-        self._thread = threading.Thread(target=self._beat, name="stint beats", daemon=True)
+        self._thread = guarded(self._beat, stop, "stint beats")
 
     def start(self) -> None:
         self._thread.start()

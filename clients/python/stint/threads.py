@@ -8,6 +8,17 @@ from queue import SimpleQueue
 from typing import Any, Callable, Optional, Tuple
 
 
+def guarded(loop: Callable[[], None], stop: Callable[[Optional[float], Optional[Exception]], None], name: str) -> threading.Thread:
+    """A thread for loop. If that raises, stop is told: a worker without one of its threads would be worse than none."""
+    def run() -> None:
+        try:
+            loop()
+        except Exception as err:
+            stop(0.0, err)
+
+    return threading.Thread(target=run, name=name, daemon=True)
+
+
 class Threads:
     def __init__(self, name: str) -> None:
         self._name = name

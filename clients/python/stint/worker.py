@@ -105,7 +105,7 @@ class Worker:
         if self._loop is None and any(h.is_async for h in self._handlers.values()):
             self._loop, self._own_loop = asyncio.new_event_loop(), True
             threading.Thread(target=self._loop.run_forever, name="stint loop", daemon=True).start()
-        self._roster = Roster(self._gateways, self._card)
+        self._roster = Roster(self._gateways, self._card, self._begin_stop)
         self._claims = Claims(self._roster, self._gateways, self._slots, self._begin, self._begin_stop)
         self._roster.start()
         self._claims.start()

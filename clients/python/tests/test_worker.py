@@ -75,6 +75,16 @@ class WorkerTest(GatewayCase):
         self.assertIn("not JSON", str(self.fails(lambda job: {1, 2}, retry="fixed:5:10ms")))
         self.assertEqual(len(self.attempts()), 1)
 
+    def test_an_outcome_that_the_gateway_refuses_fails_the_job(self):
+        def f(job):
+            if job.args == "snooze":
+                raise stint.Snooze("1000000h")
+            return "x" * job.args
+
+        for args in ("snooze", 40 << 20):
+            err = self.fails(f, args, retry="fixed:5:10ms")
+            self.assertEqual((err.state, len(self.attempts())), ("failed", 1))
+
     def test_defaults_of_a_kind_are_declared(self):
         def f(job):
             raise ValueError("always")
