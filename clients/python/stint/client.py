@@ -1,15 +1,12 @@
 """Enqueue, look at and wait for jobs over HTTP."""
 from __future__ import annotations
 
-import asyncio
-import functools
 import time
-from typing import Any, Awaitable, Callable, Dict, Iterable, List, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Union
 
-from .durations import Duration, seconds
-from .enqueue import OPTIONS, given
+from .enqueue import given
 from .errors import GatewayError, JobFailed
-from .gateway import Backoff, Connections, Gateways
+from .gateway import Gateways, backoff
 
 
 class Client:
@@ -17,7 +14,7 @@ class Client:
 
     def __init__(self, gateway: Union[str, Sequence[str], None] = None, token: Optional[str] = None) -> None:
         self._gateways = Gateways(gateway, token)
-        self._calls = Connections(self._gateways)
+        self.close = self._gateways.close
 
     def enqueue(self, kind: str, args: Any = None, **options: Any) -> int:
         """Enqueue a job and return its id. The options are those of stint.enqueue, and max_losses. If GatewayError says that
@@ -27,8 +24,7 @@ class Client:
     def enqueue_many(self, kind: str, args: Iterable[Any], *, force: bool = False, **options: Any) -> List[int]:
         """Enqueue a job for each of args, with the same options: all or none. At most 10,000. A kind that no worker ever
         declared is refused unless force is true."""
-        said = given(options, [*OPTIONS, "max_losses"])
-        said.update({k: said[k].isoformat() for k in ("run_at", "start_by") if k in said})
+        said = {k: v.isoformat() if hasattr(v, "isoformat") else v for k, v in given(options).items()}
         jobs = [{"kind": kind, "args": {} if a is None else a, **said} for a in args]
         return [r["id"] for r in self._call("POST", "/jobs", {"jobs": jobs, "force": force})]
 
@@ -37,25 +33,25 @@ class Client:
         answer: Dict[str, Any] = self._call("GET", f"/jobs/{id}")
         return answer
 
-    def result(self, id: int, timeout: Duration = "30s") -> Any:
-        """Wait for the end of a job: its result, JobFailed if it has none, TimeoutError if it has not ended in time."""
-        end, pause = time.monotonic() + seconds(timeout), Backoff()
+    def result(self, id: int, timeout: float = 30.0) -> Any:
+        """Wait for the end of a job, for so many seconds: its result, JobFailed if it has none, or TimeoutError."""
+        end, pause = time.monotonic() + timeout, backoff()
         while True:
             left = max(0.0, end - time.monotonic())
             try:
-                job = self._call("GET", f"/jobs/{id}?wait={min(left, 30.0):.3f}s", None, 45)
+                job = self._call("GET", f"/jobs/{id}?wait={min(left, 30.0):.3f}s", timeout=45)
             except GatewayError as err:
                 if not err.temporary or left == 0:
                     raise
-                time.sleep(min(left, pause.next()))
+                time.sleep(min(left, next(pause)))
                 continue
             last = (job.get("attempts") or [{}])[-1]
             if job["state"] == "completed":
                 return last.get("result")
             if job["state"] in ("failed", "cancelled"):
-                raise JobFailed(id, job["state"], last.get("error"), job.get("reason") or last.get("reason") or "")
+                raise JobFailed(id, job["state"], last.get("error"), job.get("reason") or "")
             if left == 0:
-                raise TimeoutError(f"job {id} is {job['state']} after {timeout}")
+                raise TimeoutError(f"job {id} is {job['state']} after {timeout} s")
 
     def signal(self, id: int, name: str, value: Any = None, key: Optional[str] = None) -> None:
         """Send a signal to a job. Of several with one key the first counts, so that a call can be repeated."""
@@ -63,28 +59,14 @@ class Client:
 
     def cancel(self, id: int, why: str = "") -> str:
         """Cancel a job, or ask it to stop if it runs. The answer says what it is now."""
-        answer = self._call("POST", "/jobs/cancel", {"ids": [id], **({"why": why} if why else {})})
-        return str((answer.get("answers") or {}).get(str(id), ""))
-
-    def close(self) -> None:
-        self._calls.close()
+        return str(self._call("POST", "/jobs/cancel", {"ids": [id], **({"why": why} if why else {})})["answers"][str(id)])
 
     def _call(self, method: str, path: str, body: Any = None, timeout: float = 15.0) -> Any:
-        tries = len(self._gateways.all)
-        while True:
-            tries -= 1
+        """Ask one gateway after another, unless one may have done already what it was asked."""
+        for _ in self._gateways.all[1:]:
             try:
-                return self._calls.call(method, path, body, timeout)
+                return self._gateways.call(method, path, body, timeout)
             except GatewayError as err:
-                if tries <= 0 or not err.temporary or err.sent and method != "GET":
+                if not err.temporary or err.sent and method != "GET":
                     raise
-
-
-class AsyncClient:
-    """Client whose methods are awaited: `await client.enqueue(...)`. Each call occupies a thread while it waits."""
-
-    def __init__(self, gateway: Union[str, Sequence[str], None] = None, token: Optional[str] = None) -> None:
-        self._client = Client(gateway, token)
-
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        return functools.partial(asyncio.to_thread, getattr(self._client, name))
+        return self._gateways.call(method, path, body, timeout)

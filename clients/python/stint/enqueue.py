@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Iterable, List, Tuple
+from datetime import datetime
+from typing import Any, Callable, Dict, Iterable, List, Tuple
 
-from .durations import check_instant, text
+from .errors import text
 
-# What a job may say, beside its kind and its arguments, with the type of the SQL parameter.
+# What a job may say beside its kind and its arguments, with the type of the SQL parameter.
 OPTIONS = {
     "queue": "text", "priority": "integer", "run_at": "timestamptz", "delay": "interval", "retry": "text", "timeout": "interval",
     "tags": "text[]", "urn": "text", "source": "text", "metadata": "jsonb", "idempotency_key": "text", "correlation": "text",
@@ -24,9 +25,8 @@ def enqueue(conn: Any, kind: str, args: Any = None, **options: Any) -> int:
 
 def enqueue_many(conn: Any, kind: str, args: Iterable[Any], **options: Any) -> List[int]:
     """Enqueue a job for each of args, with the same options, in one statement."""
-    sql, values = _statement(kind, args, options, "%s".format)
     with (conn.connection if hasattr(conn, "fetchone") else conn).cursor() as cursor:
-        cursor.execute(sql, values)
+        cursor.execute(*_statement(kind, args, options, "%s".format))
         return [_id(row) for row in cursor.fetchall()]
 
 
@@ -39,17 +39,18 @@ async def enqueue_many_async(conn: Any, kind: str, args: Iterable[Any], **option
     if hasattr(conn, "fetchval"):  # asyncpg
         sql, values = _statement(kind, args, options, "${}".format)
         return [_id(row) for row in await conn.fetch(sql, *values)]
-    sql, values = _statement(kind, args, options, "%s".format)
     async with (conn.connection if hasattr(conn, "fetchone") else conn).cursor() as cursor:
-        await cursor.execute(sql, values)
+        await cursor.execute(*_statement(kind, args, options, "%s".format))
         return [_id(row) for row in await cursor.fetchall()]
 
 
-def _statement(kind: str, args: Iterable[Any], options: Dict[str, Any], mark: Any) -> Tuple[str, List[Any]]:
+def _statement(kind: str, args: Iterable[Any], options: Dict[str, Any], mark: Callable[[int], str]) -> Tuple[str, List[Any]]:
     values: List[Any] = [kind]
     named = ""
-    for name, value in given(options, OPTIONS).items():
-        values.append(json.dumps(value, allow_nan=False) if OPTIONS[name] == "jsonb" else value)
+    for name, value in given(options).items():
+        if name not in OPTIONS:
+            raise TypeError(f"no such option: {name}")
+        values.append(json.dumps(value, allow_nan=False) if name == "metadata" else value)
         cast = "::text" if OPTIONS[name] in ("jsonb", "interval") else ""
         named += f", {'uniqueness' if name == 'unique' else name} => {mark(len(values))}{cast}::{OPTIONS[name]}"
     values.append(json.dumps([{} if a is None else a for a in args], allow_nan=False))
@@ -57,19 +58,12 @@ def _statement(kind: str, args: Iterable[Any], options: Dict[str, Any], mark: An
             f"from jsonb_array_elements({mark(len(values))}::text::jsonb) with ordinality as t(a, n) order by n"), values
 
 
-def given(options: Dict[str, Any], known: Iterable[str]) -> Dict[str, Any]:
-    """The options that are not None, durations as texts. TypeError for one that is not known."""
-    unknown = set(options) - set(known)
-    if unknown:
-        raise TypeError(f"no such option: {', '.join(sorted(unknown))}")
-    said = {name: value for name, value in options.items() if value is not None}
+def given(options: Dict[str, Any]) -> Dict[str, Any]:
+    """The options that are not None, durations as texts."""
+    said = {name: text(v) if OPTIONS.get(name) == "interval" else v for name, v in options.items() if v is not None}
     for name, value in said.items():
-        if OPTIONS.get(name) == "interval":
-            said[name] = text(value)
-        elif OPTIONS.get(name) == "timestamptz":
-            said[name] = check_instant(value)
-        elif OPTIONS.get(name) == "text[]":
-            said[name] = list(value)
+        if isinstance(value, datetime) and value.tzinfo is None:
+            raise ValueError(f"{name} has no time zone: use datetime.now(timezone.utc), or t.astimezone()")
     return said
 
 

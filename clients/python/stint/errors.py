@@ -1,9 +1,16 @@
-"""What handlers raise, and what callers get."""
+"""What handlers raise, and what callers get; and durations."""
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from datetime import timedelta
+from typing import Any, Dict, Optional, Union
 
-from .durations import Duration, text
+Duration = Union[str, timedelta, float]
+"""A text such as "250ms", "1m30s" or "14d"; a timedelta; or a number of seconds."""
+
+
+def text(d: Duration) -> str:
+    """d as the gateway and PostgreSQL read it. They refuse a text that is no duration."""
+    return d if isinstance(d, str) else f"{d.total_seconds() if isinstance(d, timedelta) else d:.6f}s"
 
 
 class NoRetry(Exception):
@@ -34,24 +41,19 @@ class Suspended(BaseException):
     """Ends a run that sleeps or waits. Let it pass, as you would a KeyboardInterrupt: the job goes on later."""
 
 
-class Returned(BaseException):
-    """Ends a run whose gateway is gone. Let it pass: the job comes again and goes on with its recorded steps."""
-
-
 class JobFailed(Exception):
     """A job ended without a result. `state` is failed or cancelled; `error` has class, message and stack, if known."""
 
     def __init__(self, job: int, state: str, error: Optional[Dict[str, Any]], reason: str) -> None:
-        error = error or {}
-        super().__init__(f"job {job} {'was' if state == 'cancelled' else 'has'} {state}"
-                         + (f": {error.get('message') or reason}" if error or reason else ""))
-        self.job, self.state, self.error, self.reason = job, state, error, reason
+        self.job, self.state, self.error, self.reason = job, state, error or {}, reason
+        why = self.error.get("message") or reason
+        super().__init__(f"job {job} {'was' if state == 'cancelled' else 'has'} {state}" + (f": {why}" if why else ""))
 
 
 class GatewayError(Exception):
     """A call to the gateway failed. `status` is that of HTTP, or 0 if there was no answer; `type` is that of the problem."""
 
-    def __init__(self, message: str, status: int = 0, sent: bool = True, type: str = "") -> None:
+    def __init__(self, message: str, status: int = 0, type: str = "", sent: bool = True) -> None:
         super().__init__(message)
         self.status, self.type = status, type
         self.sent = sent  # false if the gateway cannot have read it

@@ -1,171 +1,100 @@
-"""The addresses of gateways, and connections that stay open."""
+"""Calls to a gateway, or to the next one if that is away."""
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import os
 import random
 import selectors
-import ssl
-import threading
-from typing import Any, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
 from urllib.parse import parse_qs, urlsplit
 
 from .errors import GatewayError
 
 
 class Address(NamedTuple):
-    secure: bool
-    host: str
-    port: Optional[int]
-    path: str
+    url: str  # without the token: it is shown
     token: str
 
-    def __str__(self) -> str:
-        port = f":{self.port}" if self.port else ""
-        return f"{'https' if self.secure else 'http'}://{self.host}{port}{self.path}"
 
-
-def parse_address(url: str, token: Optional[str]) -> Address:
-    """Read a URL. A ?token= in it counts unless a token is given."""
+def parse_address(url: str) -> Address:
     u = urlsplit(url.strip())
     if u.scheme not in ("http", "https") or not u.hostname:
         raise ValueError("a gateway is a URL such as http://127.0.0.1:7070")
-    token = token or parse_qs(u.query).get("token", [""])[0]
-    return Address(u.scheme == "https", u.hostname, u.port, u.path.rstrip("/"), token)
+    return Address(f"{u.scheme}://{u.netloc}{u.path.rstrip('/')}", parse_qs(u.query).get("token", [""])[0])
 
 
 class Gateways:
-    """One or more gateways of a database, of which one is in use."""
+    """One or more gateways of a database, of which one is in use. Any thread may call."""
 
     def __init__(self, gateway: Union[str, Sequence[str], None], token: Optional[str]) -> None:
         if gateway is None:
-            gateway = os.environ.get("STINT_GATEWAY", "")
-        urls = gateway.split(",") if isinstance(gateway, str) else list(gateway)
-        self.all: List[Address] = [parse_address(u, token) for u in urls if u.strip()]
-        if not self.all:
-            raise ValueError("which gateway? Give its URL, or set STINT_GATEWAY")
-        fallback = next((a.token for a in self.all if a.token), os.environ.get("STINT_TOKEN", ""))
-        self.all = [a._replace(token=a.token or fallback) for a in self.all]
+            gateway = os.environ.get("STINT_GATEWAY_URL", "")
+        found = [parse_address(u) for u in (gateway.split(",") if isinstance(gateway, str) else gateway) if u.strip()]
+        if not found:
+            raise ValueError("which gateway? Give its URL, or set STINT_GATEWAY_URL")
+        other = next((a.token for a in found if a.token), os.environ.get("STINT_TOKEN", ""))
+        self.all = [Address(a.url, token or a.token or other) for a in found]
         self.current = random.choice(self.all)
-        self.tls = ssl.create_default_context() if any(a.secure for a in self.all) else None
-        self._lock = threading.Lock()
+        self._idle: Dict[str, List[http.client.HTTPConnection]] = {a.url: [] for a in self.all}
 
     def failed(self, address: Address) -> None:
         """Go on with the next, unless another thread has done that."""
-        with self._lock:
-            if self.current is address:
-                self.current = self.all[(self.all.index(address) + 1) % len(self.all)]
-
-
-class Connection:
-    """A connection of one thread to the gateway in use, opened again as needed."""
-
-    def __init__(self, gateways: Gateways) -> None:
-        self._gateways = gateways
-        self._address: Optional[Address] = None
-        self._http: Optional[http.client.HTTPConnection] = None
+        if self.current is address:
+            self.current = self.all[(self.all.index(address) + 1) % len(self.all)]
 
     def call(self, method: str, path: str, body: Any = None, timeout: float = 15.0) -> Any:
         """The decoded answer, or GatewayError. A text as body is JSON already."""
-        address = self._gateways.current
-        if self._address is not address or self._is_stale():
-            self.close()
-        headers = {"Authorization": f"Bearer {address.token}", "Accept": "application/json"}
-        data = None
-        if body is not None:
-            data = (body if isinstance(body, str) else json.dumps(body, allow_nan=False)).encode()
-            headers["Content-Type"] = "application/json"
+        address = self.current
+        headers = {"Authorization": f"Bearer {address.token}", "Accept": "application/json", "Content-Type": "application/json"}
+        data = body if body is None or isinstance(body, str) else json.dumps(body, allow_nan=False)
+        conn = self._connection(address.url, min(timeout, 5.0))
         sent = False
         try:
-            conn = self._http or self._connect(address, timeout)
+            conn.connect() if conn.sock is None else None
             conn.sock.settimeout(timeout)
             sent = True
-            conn.request(method, f"{address.path}/api/v1{path}", data, headers)
+            conn.request(method, f"{urlsplit(address.url).path}/api/v1{path}", data and data.encode(), headers)
             answer = conn.getresponse()
             content = answer.read()
-            if answer.will_close:
-                self.close()
         except (OSError, http.client.HTTPException) as err:
-            self.close()
-            self._gateways.failed(address)
-            raise GatewayError(f"{method} {address}: {type(err).__name__}: {err}", 0, sent) from err
+            conn.close()
+            self.failed(address)
+            raise GatewayError(f"{method} {address.url}: {type(err).__name__}: {err}", sent=sent) from err
+        self._idle[address.url].append(conn)
         if answer.status >= 500:
-            self._gateways.failed(address)
-        try:
-            value = json.loads(content) if content else None
-        except ValueError:
-            value = None
+            self.failed(address)
+        is_json = "json" in answer.headers.get("Content-Type", "")
+        value = json.loads(content) if is_json else None
         if answer.status >= 300:
-            raise GatewayError(f"{method} {address}{path}: {answer.status} {_detail(value, answer.reason)}", answer.status,
-                               type=str(value.get("type", "")) if isinstance(value, dict) else "")
+            problem = value if isinstance(value, dict) else {}
+            raise GatewayError(f"{method} {address.url}{path}: {answer.status} {_detail(problem) or answer.reason}", answer.status, str(problem.get("type", "")))
         return value
 
     def close(self) -> None:
-        if self._http is not None:
-            self._http.close()
-        self._http = None
+        for idle in self._idle.values():
+            while idle:
+                idle.pop().close()
 
-    __del__ = close
-
-    def _connect(self, address: Address, timeout: float) -> http.client.HTTPConnection:
-        bound = min(timeout, 5.0)
-        if address.secure:
-            self._http = http.client.HTTPSConnection(address.host, address.port, timeout=bound, context=self._gateways.tls)
-        else:
-            self._http = http.client.HTTPConnection(address.host, address.port, timeout=bound)
-        self._address = address
-        self._http.connect()
-        return self._http
-
-    def _is_stale(self) -> bool:
-        """Whether the gateway closed the connection while it was idle."""
-        if self._http is None or self._http.sock is None:
-            return True
+    def _connection(self, url: str, timeout: float) -> http.client.HTTPConnection:
+        try:
+            conn = self._idle[url].pop()
+        except IndexError:
+            u = urlsplit(url)
+            return (http.client.HTTPSConnection if u.scheme == "https" else http.client.HTTPConnection)(u.netloc, timeout=timeout)
         with selectors.DefaultSelector() as s:
-            s.register(self._http.sock, selectors.EVENT_READ)
-            return bool(s.select(0))
+            if conn.sock is not None and s.register(conn.sock, selectors.EVENT_READ) and s.select(0):
+                conn.close()  # the gateway closed it while it was idle
+        return conn
 
 
-def _detail(problem: Any, reason: str) -> str:
-    if not isinstance(problem, dict):
-        return reason
-    said = [str(problem.get("detail") or problem.get("title") or reason)]
+def _detail(problem: Dict[str, Any]) -> str:
+    said = [str(problem.get("detail") or problem.get("title") or "")]
     said += [f"{e.get('location')}: {e.get('message')}" for e in problem.get("errors") or () if str(e.get("message")) not in said[0]]
     return "; ".join(said)
 
 
-class Connections:
-    """Connections that any thread may use."""
-
-    def __init__(self, gateways: Gateways) -> None:
-        self.gateways = gateways
-        self._idle: List[Connection] = []
-
-    def call(self, method: str, path: str, body: Any = None, timeout: float = 15.0) -> Any:
-        try:
-            conn = self._idle.pop()
-        except IndexError:
-            conn = Connection(self.gateways)
-        try:
-            return conn.call(method, path, body, timeout)
-        finally:
-            self._idle.append(conn)
-
-    def close(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
-
-
-class Backoff:
+def backoff() -> Iterator[float]:
     """How long to wait after failures in a row: up to 5 seconds, each time by chance."""
-
-    def __init__(self) -> None:
-        self._failures = 0
-
-    def reset(self) -> None:
-        self._failures = 0
-
-    def next(self) -> float:
-        self._failures += 1
-        return min(5.0, 0.1 * 2.0 ** min(self._failures, 6)) * random.uniform(0.5, 1.0)
+    return (min(5.0, 0.2 * 2.0 ** min(n, 5)) * random.uniform(0.5, 1.0) for n in itertools.count())

@@ -6,11 +6,12 @@ import time
 import unittest
 import uuid
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import stint
 
 URL = os.environ.get("STINT_TEST_GATEWAY", "")
-TOKEN = os.environ.get("STINT_TEST_TOKEN") or (stint.gateway.parse_address(URL, None).token if URL else "")
+TOKEN = os.environ.get("STINT_TEST_TOKEN") or (stint.gateway.parse_address(URL).token if URL else "")
 
 
 def eventually(f, timeout=20.0):
@@ -29,25 +30,25 @@ def eventually(f, timeout=20.0):
 class GatewayCase(unittest.TestCase):
     def setUp(self):
         self.client = stint.Client(URL, TOKEN)
+        self.addCleanup(self.client.close)
         self.kind = f"{self._testMethodName}-{uuid.uuid4().hex[:8]}"
 
     def worker(self, **options):
-        options.setdefault("gateway", URL)
-        return stint.Worker(token=TOKEN, **{"slots": 4, **options})
+        return stint.Worker(**{"gateway": URL, "token": TOKEN, "slots": 4, **options})
 
     @contextmanager
-    def working(self, f, grace="1s", handler=None, **options):
+    def working(self, f, grace=1, handler=None, **options):
         """A worker that does jobs of self.kind by f."""
         w = self.worker(**options)
         w.handler(self.kind, **(handler or {}))(f)
         try:
             w.start()
-            eventually(lambda: w._roster.current())
+            eventually(lambda: w._members)
             yield w
         finally:
             w.stop(grace)
 
-    def do(self, f, args=None, handler=None, within="20s", **options):
+    def do(self, f, args=None, handler=None, within=20, **options):
         """The result of one job that f does."""
         with self.working(f, handler=handler):
             self.id = self.client.enqueue(self.kind, args, **options)
@@ -67,13 +68,13 @@ class Wire:
     """A TCP proxy to the gateway, whose connections can be cut, or left hanging."""
 
     def __init__(self):
-        address = stint.gateway.parse_address(URL, None)
-        self.target = (address.host, address.port or 80)
+        address = urlsplit(URL)
+        self.target = (address.hostname, address.port or 80)
         self.mode = "open"  # or cut, or mute: the gateway hears, and its answers are lost
         self.heard = []  # the first line of each request
         self.open = []
         self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}{address.path}"
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}{address.path.rstrip('/')}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def set(self, mode):

@@ -77,8 +77,8 @@ class ScenariosTest(GatewayCase):
             s["kind"] = f"{s['kind']}-{self.kind}"
             worker.handler(s["kind"])(replay)
         worker.start()
-        self.addCleanup(worker.stop, "1s")
-        eventually(lambda: worker._roster.current())
+        self.addCleanup(worker.stop, 1)
+        eventually(lambda: worker._members)
         ids = [self.client.enqueue(s["kind"], **s["enqueue"]) for s in scenarios]
         for id, s in sorted(zip(ids, scenarios), key=lambda x: [g["when"] for g in x[1].get("signals", ())], reverse=True):
             for one in s.get("signals", ()):

@@ -65,7 +65,7 @@ class StepsTest(GatewayCase):
                 raise AssertionError("swallowed")
             return job.attempt
 
-        self.assertEqual(self.do(f, retry="none", within="30s"), 1)
+        self.assertEqual(self.do(f, retry="none", within=30), 1)
         self.assertEqual(len(runs), 2)
         self.assertGreater(runs[1] - runs[0], 5)
 
