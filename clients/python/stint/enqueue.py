@@ -1,9 +1,6 @@
 """Enqueue in a PostgreSQL transaction of your own: the job exists if and when it commits."""
-from __future__ import annotations
-
 import json
-from datetime import datetime
-from typing import Any, Callable, Dict, Iterable, List, Tuple
+from typing import Any, Callable, Iterable
 
 from .errors import text
 
@@ -16,14 +13,11 @@ OPTIONS = {
 
 
 def enqueue(conn: Any, kind: str, args: Any = None, **options: Any) -> int:
-    """Enqueue a job in the transaction of a connection or cursor of psycopg or psycopg2, and return its id.
-
-    Options: queue, priority, run_at, delay, retry, timeout, tags, urn, source, metadata, idempotency_key, correlation, start_by,
-    start_within, description, unique, limits. What is left out is what the kind's declaration says."""
+    """Enqueue a job in the transaction of a connection or cursor of psycopg or psycopg2, and return its id. options: see OPTIONS."""
     return enqueue_many(conn, kind, [args], **options)[0]
 
 
-def enqueue_many(conn: Any, kind: str, args: Iterable[Any], **options: Any) -> List[int]:
+def enqueue_many(conn: Any, kind: str, args: Iterable[Any], **options: Any) -> list[int]:
     """Enqueue a job for each of args, with the same options, in one statement."""
     with (conn.connection if hasattr(conn, "fetchone") else conn).cursor() as cursor:
         cursor.execute(*_statement(kind, args, options, "%s".format))
@@ -35,7 +29,7 @@ async def enqueue_async(conn: Any, kind: str, args: Any = None, **options: Any) 
     return (await enqueue_many_async(conn, kind, [args], **options))[0]
 
 
-async def enqueue_many_async(conn: Any, kind: str, args: Iterable[Any], **options: Any) -> List[int]:
+async def enqueue_many_async(conn: Any, kind: str, args: Iterable[Any], **options: Any) -> list[int]:
     if hasattr(conn, "fetchval"):  # asyncpg
         sql, values = _statement(kind, args, options, "${}".format)
         return [_id(row) for row in await conn.fetch(sql, *values)]
@@ -44,12 +38,10 @@ async def enqueue_many_async(conn: Any, kind: str, args: Iterable[Any], **option
         return [_id(row) for row in await cursor.fetchall()]
 
 
-def _statement(kind: str, args: Iterable[Any], options: Dict[str, Any], mark: Callable[[int], str]) -> Tuple[str, List[Any]]:
-    values: List[Any] = [kind]
+def _statement(kind: str, args: Iterable[Any], options: dict[str, Any], mark: Callable[[int], str]) -> tuple[str, list[Any]]:
+    values: list[Any] = [kind]
     named = ""
     for name, value in given(options).items():
-        if name not in OPTIONS:
-            raise TypeError(f"no such option: {name}")
         values.append(json.dumps(value, allow_nan=False) if name == "metadata" else value)
         cast = "::text" if OPTIONS[name] in ("jsonb", "interval") else ""
         named += f", {'uniqueness' if name == 'unique' else name} => {mark(len(values))}{cast}::{OPTIONS[name]}"
@@ -58,13 +50,9 @@ def _statement(kind: str, args: Iterable[Any], options: Dict[str, Any], mark: Ca
             f"from jsonb_array_elements({mark(len(values))}::text::jsonb) with ordinality as t(a, n) order by n"), values
 
 
-def given(options: Dict[str, Any]) -> Dict[str, Any]:
+def given(options: dict[str, Any]) -> dict[str, Any]:
     """The options that are not None, durations as texts."""
-    said = {name: text(v) if OPTIONS.get(name) == "interval" else v for name, v in options.items() if v is not None}
-    for name, value in said.items():
-        if isinstance(value, datetime) and value.tzinfo is None:
-            raise ValueError(f"{name} has no time zone: use datetime.now(timezone.utc), or t.astimezone()")
-    return said
+    return {name: text(v) if OPTIONS.get(name) == "interval" else v for name, v in options.items() if v is not None}
 
 
 def _id(row: Any) -> int:

@@ -1,11 +1,8 @@
 """What handlers raise, and what callers get; and durations."""
-from __future__ import annotations
-
 from datetime import timedelta
-from typing import Any, Dict, Optional, Union
+from typing import Any
 
-Duration = Union[str, timedelta, float]
-"""A text such as "250ms", "1m30s" or "14d"; a timedelta; or a number of seconds."""
+Duration = str | timedelta | float  # a text such as "250ms", "1m30s" or "14d"; a timedelta; or a number of seconds
 
 
 def text(d: Duration) -> str:
@@ -21,8 +18,7 @@ class Snooze(Exception):
     """Raise it to run the job again later, without counting this attempt."""
 
     def __init__(self, delay: Duration) -> None:
-        super().__init__(f"again in {delay}")
-        self.delay = text(delay)
+        super().__init__(text(delay))
 
 
 class Cancel(Exception):
@@ -44,21 +40,15 @@ class Suspended(BaseException):
 class JobFailed(Exception):
     """A job ended without a result. `state` is failed or cancelled; `error` has class, message and stack, if known."""
 
-    def __init__(self, job: int, state: str, error: Optional[Dict[str, Any]], reason: str) -> None:
-        self.job, self.state, self.error, self.reason = job, state, error or {}, reason
-        why = self.error.get("message") or reason
-        super().__init__(f"job {job} {'was' if state == 'cancelled' else 'has'} {state}" + (f": {why}" if why else ""))
+    def __init__(self, job: int, state: str, error: dict[str, Any], reason: str) -> None:
+        super().__init__(f"job {job} {'was' if state == 'cancelled' else 'has'} {state}: {error.get('message') or reason}")
+        self.job, self.state, self.error, self.reason = job, state, error, reason
 
 
 class GatewayError(Exception):
-    """A call to the gateway failed. `status` is that of HTTP, or 0 if there was no answer; `type` is that of the problem."""
+    """A call to the gateway failed. `status` is that of HTTP, or 0 if there was no answer."""
 
-    def __init__(self, message: str, status: int = 0, type: str = "", sent: bool = True) -> None:
+    def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
-        self.status, self.type = status, type
-        self.sent = sent  # false if the gateway cannot have read it
-
-    @property
-    def temporary(self) -> bool:
-        """Whether the same call may succeed later."""
-        return self.status in (0, 408, 429) or self.status >= 500
+        self.status = status
+        self.temporary = status in (0, 408, 429) or status >= 500  # the same call may succeed later

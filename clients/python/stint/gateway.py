@@ -1,21 +1,16 @@
 """Calls to a gateway, or to the next one if that is away."""
-from __future__ import annotations
-
 import http.client
 import itertools
 import json
 import os
 import random
 import selectors
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Iterator, NamedTuple, Sequence
 from urllib.parse import parse_qs, urlsplit
 
 from .errors import GatewayError
 
-
-class Address(NamedTuple):
-    url: str  # without the token: it is shown
-    token: str
+Address = NamedTuple("Address", [("url", str), ("token", str)])  # the URL is shown, so that it has no token
 
 
 def parse_address(url: str) -> Address:
@@ -28,48 +23,48 @@ def parse_address(url: str) -> Address:
 class Gateways:
     """One or more gateways of a database, of which one is in use. Any thread may call."""
 
-    def __init__(self, gateway: Union[str, Sequence[str], None], token: Optional[str]) -> None:
-        if gateway is None:
-            gateway = os.environ.get("STINT_GATEWAY_URL", "")
-        found = [parse_address(u) for u in (gateway.split(",") if isinstance(gateway, str) else gateway) if u.strip()]
+    def __init__(self, gateway: str | Sequence[str] | None, token: str | None) -> None:
+        urls = os.environ.get("STINT_GATEWAY_URL", "") if gateway is None else gateway
+        found = [parse_address(u) for u in (urls.split(",") if isinstance(urls, str) else urls) if u.strip()]
         if not found:
             raise ValueError("which gateway? Give its URL, or set STINT_GATEWAY_URL")
         other = next((a.token for a in found if a.token), os.environ.get("STINT_TOKEN", ""))
         self.all = [Address(a.url, token or a.token or other) for a in found]
         self.current = random.choice(self.all)
-        self._idle: Dict[str, List[http.client.HTTPConnection]] = {a.url: [] for a in self.all}
+        self._idle: dict[str, list[http.client.HTTPConnection]] = {a.url: [] for a in self.all}
 
     def failed(self, address: Address) -> None:
         """Go on with the next, unless another thread has done that."""
         if self.current is address:
             self.current = self.all[(self.all.index(address) + 1) % len(self.all)]
 
-    def call(self, method: str, path: str, body: Any = None, timeout: float = 15.0) -> Any:
-        """The decoded answer, or GatewayError. A text as body is JSON already."""
+    def call(self, method: str, path: str, body: Any = None, timeout: float = 15.0, others: int | None = None) -> Any:
+        """The decoded answer, or GatewayError. A text as body is JSON already. A gateway that is away is not asked, but another."""
         address = self.current
+        conn: Any = self._connection(address.url, min(timeout, 5.0))
         headers = {"Authorization": f"Bearer {address.token}", "Accept": "application/json", "Content-Type": "application/json"}
-        data = body if body is None or isinstance(body, str) else json.dumps(body, allow_nan=False)
-        conn = self._connection(address.url, min(timeout, 5.0))
-        sent = False
+        data = body if isinstance(body, str | None) else json.dumps(body, allow_nan=False)
+        others = len(self.all) - 1 if others is None else others
         try:
-            conn.connect() if conn.sock is None else None
+            conn.sock or conn.connect()
+            others = 0  # it may do what it is asked
             conn.sock.settimeout(timeout)
-            sent = True
             conn.request(method, f"{urlsplit(address.url).path}/api/v1{path}", data and data.encode(), headers)
             answer = conn.getresponse()
             content = answer.read()
         except (OSError, http.client.HTTPException) as err:
             conn.close()
             self.failed(address)
-            raise GatewayError(f"{method} {address.url}: {type(err).__name__}: {err}", sent=sent) from err
+            if others:
+                return self.call(method, path, data, timeout, others - 1)
+            raise GatewayError(f"{method} {address.url}: {type(err).__name__}: {err}") from err
         self._idle[address.url].append(conn)
         if answer.status >= 500:
             self.failed(address)
-        is_json = "json" in answer.headers.get("Content-Type", "")
-        value = json.loads(content) if is_json else None
+        value = json.loads(content) if "json" in answer.headers.get("Content-Type", "") else {}
         if answer.status >= 300:
-            problem = value if isinstance(value, dict) else {}
-            raise GatewayError(f"{method} {address.url}{path}: {answer.status} {_detail(problem) or answer.reason}", answer.status, str(problem.get("type", "")))
+            problem = value.get("detail", answer.reason), *(f"{e.get('location')}: {e['message']}" for e in value.get("errors") or ())
+            raise GatewayError(f"{method} {address.url}{path}: {answer.status} {'; '.join(problem)}", answer.status)
         return value
 
     def close(self) -> None:
@@ -77,9 +72,9 @@ class Gateways:
             while idle:
                 idle.pop().close()
 
-    def _connection(self, url: str, timeout: float) -> http.client.HTTPConnection:
+    def _connection(self, url: str, timeout: float) -> Any:
         try:
-            conn = self._idle[url].pop()
+            conn: Any = self._idle[url].pop()
         except IndexError:
             u = urlsplit(url)
             return (http.client.HTTPSConnection if u.scheme == "https" else http.client.HTTPConnection)(u.netloc, timeout=timeout)
@@ -87,12 +82,6 @@ class Gateways:
             if conn.sock is not None and s.register(conn.sock, selectors.EVENT_READ) and s.select(0):
                 conn.close()  # the gateway closed it while it was idle
         return conn
-
-
-def _detail(problem: Dict[str, Any]) -> str:
-    said = [str(problem.get("detail") or problem.get("title") or "")]
-    said += [f"{e.get('location')}: {e.get('message')}" for e in problem.get("errors") or () if str(e.get("message")) not in said[0]]
-    return "; ".join(said)
 
 
 def backoff() -> Iterator[float]:

@@ -1,14 +1,12 @@
 """The job that a handler gets."""
-from __future__ import annotations
-
+import asyncio
 import json
 import math
 import threading
-from typing import Any, Awaitable, Callable, Dict, List, Optional, TypeVar, cast
+from typing import Any, Awaitable, Callable, TypeVar, cast
 
 from .errors import Cancelled, Duration, GatewayError, NoRetry, NoSignal, Suspended, text
 from .gateway import backoff
-from .threads import in_thread
 
 T = TypeVar("T")
 
@@ -16,31 +14,28 @@ T = TypeVar("T")
 class Job:
     """A run of a job. Its methods may be called from any thread until the handler returns."""
 
-    def __init__(self, said: Dict[str, Any], call: Callable[[str, str], Dict[str, Any]]) -> None:
+    def __init__(self, said: dict[str, Any], call: Callable[[str, str], dict[str, Any]]) -> None:
         self.id: int = said["id"]
         self.kind: str = said["kind"]
         self.queue: str = said["queue"]
         self.args: Any = said.get("args")
         self.attempt: int = said["attempt"]
-        self.tags: List[str] = said.get("tags") or []
-        self.metadata: Dict[str, Any] = said.get("metadata") or {}
+        self.tags: list[str] = said.get("tags") or []
+        self.metadata: dict[str, Any] = said.get("metadata") or {}
         self.correlation: str = said.get("correlation", "")
-        self.may_have_run: bool = said.get("may_have_run", False)  # an earlier run was lost, and may have done its work
         self.created: str = said["created"]  # RFC 3339
-        self.timeout: float = said.get("timeout", 0) / 1e9  # seconds that the run may take; 0 if it may take any time
+        self.timeout: float = said.get("timeout", 0) / 1e9  # seconds that the run may take; 0: as long as it likes
+        self.may_have_run: bool = said.get("may_have_run", False)  # an earlier run was lost, and may have done its work
         self.cancelled = threading.Event()
         self.cancel_reason = ""  # cancelled, timeout, stopping or lost
         self._receipt: str = said["receipt"]
-        self._steps: Dict[str, Any] = said.get("steps") or {}
-        self._call = call
-        self._lock = threading.RLock()
+        self._steps: dict[str, Any] = said.get("steps") or {}
+        self._call, self._lock = call, threading.RLock()
         self._names: set[str] = set()
-        self._when_cancelled: Optional[Callable[[], Any]] = None
-        self._suspended = False  # nothing counts that the handler does now
-        self._comes_back = False  # ... since it is to run again; else the gateway knows when
-        self._refused = False  # what came of it was not accepted
-        self._progress: Optional[Dict[str, Any]] = None
-        self._lines: List[str] = []
+        self._when_cancelled: Callable[[], Any] = lambda: None
+        self._suspended = self._refused = False  # the run is over for the gateway; what came of it was not accepted
+        self._progress: dict[str, Any] | None = None
+        self._lines: list[str] = []
 
     def raise_if_cancelled(self) -> None:
         """Raise Cancelled if the run is to end: the job was cancelled, takes too long or was lost, or the worker stops."""
@@ -65,30 +60,27 @@ class Job:
     async def step_async(self, name: str, f: Callable[[], Awaitable[T]]) -> T:
         """step for a coroutine function."""
         if self._is_new(name):
-            value = await f()
-            self._steps[name] = (await in_thread(lambda: self._ask("step", name, value=value)))["value"]
+            self._steps[name] = (await asyncio.to_thread(self._ask, "step", name, value=await f()))["value"]
         return cast(T, self._steps[name])
 
     def sleep(self, name: str, duration: Duration) -> None:
-        """Go on when the time is over, which counts from the first run that comes here. A long sleep ends the run and holds
-        no slot; the handler begins again from its top when the time has come."""
+        """Go on when the time is over. A long sleep ends the run; then the handler begins again from its top."""
         self._is_new(name)
         self._ask("sleep", name, **{"for": text(duration)})
 
     async def sleep_async(self, name: str, duration: Duration) -> None:
-        await in_thread(self.sleep, name, duration)
+        await asyncio.to_thread(self.sleep, name, duration)
 
-    def await_signal(self, name: str, timeout: Duration = "24h", signal: Optional[str] = None) -> Any:
-        """The value of the next signal of that name, or NoSignal after timeout. The wait ends the run as a long sleep does. In
-        a loop give each wait a name of its own, and the name of the signal as signal."""
+    def await_signal(self, name: str, timeout: Duration = "24h", signal: str | None = None) -> Any:
+        """The next signal's value, or NoSignal after timeout. It ends the run as a long sleep does. signal is name unless given."""
         self._is_new(name)
         answer = self._ask("await", name, signal=signal or name, timeout=text(timeout))
         if answer.get("timed_out"):
             raise NoSignal(f"no signal {signal or name!r} came in {timeout}")
         return answer.get("value")
 
-    async def await_signal_async(self, name: str, timeout: Duration = "24h", signal: Optional[str] = None) -> Any:
-        return await in_thread(self.await_signal, name, timeout, signal)
+    async def await_signal_async(self, name: str, timeout: Duration = "24h", signal: str | None = None) -> Any:
+        return await asyncio.to_thread(self.await_signal, name, timeout, signal)
 
     def _is_new(self, name: str) -> bool:
         """Take a name, and report whether no earlier run has recorded the step."""
@@ -98,29 +90,25 @@ class Job:
             if name in self._names:
                 raise NoRetry(f"two steps of this run have the name {name!r}")
             self._names.add(name)
-            return name not in self._steps
+        return name not in self._steps
 
-    def _ask(self, what: str, name: str, **more: Any) -> Dict[str, Any]:
+    def _ask(self, what: str, name: str, **more: Any) -> dict[str, Any]:
         """Ask for a step, a sleep or a wait; again while the gateway is away and the run counts."""
         request = json.dumps({"receipt": self._receipt, "name": name, **more}, allow_nan=False)
-        pause = backoff()
-        while not self._suspended:
+        for pause in backoff():
             try:
                 answer = self._call(what, request)
                 self._suspended = bool(answer.get("suspended"))
                 if not self._suspended:
                     return answer
             except GatewayError as err:
-                if err.status == 404:  # the gateway is gone: begin again, by another, with what is recorded
-                    self._suspended = self._comes_back = True
-                elif err.type.endswith(":suspended"):  # by a sleep in another thread
-                    self._suspended = True
-                elif err.status == 410:
-                    self._cancel("lost")
-                elif not err.temporary:
+                if err.status in (404, 410):  # 404: the gateway is gone, so begin again, by another, with what is recorded
+                    self._cancel("stopping" if err.status == 404 else "lost")
+                elif not err.temporary and err.status != 409:
                     raise
-                if self.cancelled.wait(0 if self._suspended else next(pause)):
-                    raise Cancelled(self.cancel_reason) from err
+                self._suspended = err.status == 409  # by a sleep in another thread
+            if self._suspended or self.cancelled.wait(pause):
+                break
         raise Suspended(self.id)
 
     def _cancel(self, reason: str) -> None:
@@ -128,20 +116,19 @@ class Job:
             if not self.cancelled.is_set() or reason == "lost":
                 self.cancel_reason = reason
                 self.cancelled.set()
-                self._on_cancel(self._when_cancelled)
+                self._when_cancelled()
 
-    def _on_cancel(self, call: Optional[Callable[[], Any]]) -> None:
+    def _on_cancel(self, call: Callable[[], Any]) -> None:
         with self._lock:
             self._when_cancelled = call
-            if call and self.cancelled.is_set():
+            if self.cancelled.is_set():
                 call()
 
-    def _news(self) -> Dict[str, Any]:
+    def _news(self) -> dict[str, Any]:
         """What a beat brings of this job."""
-        news = {"receipt": self._receipt, "progress": self._progress, "log": self._lines}
-        return {k: v for k, v in news.items() if v}
+        return {k: v for k, v in (("receipt", self._receipt), ("progress", self._progress), ("log", self._lines)) if v}
 
-    def _told(self, news: Dict[str, Any]) -> None:
+    def _told(self, news: dict[str, Any]) -> None:
         """Forget what a beat brought."""
         with self._lock:
             self._lines = self._lines[len(news.get("log", ())):]

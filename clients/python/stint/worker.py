@@ -1,6 +1,4 @@
 """The worker: which handlers it has, how it starts, and how it stops."""
-from __future__ import annotations
-
 import asyncio
 import inspect
 import logging
@@ -9,10 +7,10 @@ import signal
 import socket
 import threading
 import time
-from concurrent.futures import Future
-from typing import Any, Callable, Dict, List, Optional, Sequence, TypeVar, Union
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Callable, Sequence, TypeVar
 
-from . import outcome, threads
+from . import runs
 from .errors import Duration, GatewayError, text
 from .gateway import Gateways, backoff
 from .job import Job
@@ -20,37 +18,31 @@ from .membership import Membership
 
 log = logging.getLogger("stint")
 F = TypeVar("F", bound=Callable[..., Any])
-LAST_WORDS = 5.0  # seconds that cancelled handlers have before their jobs are handed back
 
 
 class Worker:
     """Runs jobs. gateway is one URL or several of the same database, by default STINT_GATEWAY_URL; the token is that of the URL's
     ?token=, or STINT_TOKEN. Of queues None is all. slots is how many jobs run at once."""
 
-    def __init__(self, gateway: Union[str, Sequence[str], None] = None, token: Optional[str] = None, *,
-                 queues: Optional[Sequence[str]] = None, slots: int = 10, instance: Optional[str] = None,
-                 time_to_live: Duration = "30s", version: Optional[str] = None) -> None:
+    def __init__(self, gateway: str | Sequence[str] | None = None, token: str | None = None, *,
+                 queues: Sequence[str] | None = None, slots: int = 10, instance: str | None = None,
+                 time_to_live: Duration = "30s", version: str | None = None) -> None:
         self._gateways, self._slots = Gateways(gateway, token), slots
-        self._card: Dict[str, Any] = {"slots": slots, "time_to_live": text(time_to_live), "host": socket.gethostname(), "pid": os.getpid(), "kinds": []}
+        self._card: dict[str, Any] = {"slots": slots, "time_to_live": text(time_to_live), "host": socket.gethostname(), "pid": os.getpid(), "kinds": []}
         self._card.update({k: v for k, v in (("queues", queues and list(queues)), ("instance", instance), ("version", version)) if v})
-        self._handlers: Dict[str, Callable[[Job], Any]] = {}
-        self._members: List[Membership] = []
-        self._loop: Optional[asyncio.AbstractEventLoop] = None
-        self._own_loop: Optional[asyncio.AbstractEventLoop] = None
+        self._handlers: dict[str, Callable[[Job], Any]] = {}
+        self._members: list[Membership] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._deadline = float("inf")  # when what runs is cancelled
-        self._stopping = threading.Event()
-        self._stopped: Future[None] = Future()
-        self._lock = threading.Lock()
+        self._stopping, self._lock = threading.Event(), threading.Lock()
+        self._stopped: Future[Exception | None] = Future()
 
-    def handler(self, kind: str, *, queue: Optional[str] = None, priority: Optional[int] = None, retry: Optional[str] = None,
-                timeout: Optional[Duration] = None, max_losses: Optional[int] = None) -> Callable[[F], F]:
-        """Decorate a function, or coroutine function, that does jobs of a kind: it gets the Job, and returns the result. The
-        options are defaults of the kind, unless the database has a declaration of it."""
+    def handler(self, kind: str, *, queue: str | None = None, priority: int | None = None, retry: str | None = None,
+                timeout: Duration | None = None, max_losses: int | None = None) -> Callable[[F], F]:
+        """Decorate the function, or coroutine function, of a kind: it gets the Job, and returns the result. Options are defaults."""
         said = {"name": kind, "queue": queue, "priority": priority, "retry": retry, "timeout": timeout and text(timeout), "max_losses": max_losses}
 
         def register(f: F) -> F:
-            if kind in self._handlers:
-                raise ValueError(f"two handlers for {kind!r}")
             self._handlers[kind] = f
             self._card["kinds"].append({k: v for k, v in said.items() if v is not None})
             return f
@@ -58,43 +50,35 @@ class Worker:
         return register
 
     def run(self, grace: float = 30.0) -> None:
-        """Work until SIGTERM, SIGINT, or stint engines drain. After the first signal jobs have so many seconds to end; the second
-        signal exits at once. Raises GatewayError if the gateway refuses the worker."""
+        """Work until SIGTERM, SIGINT, or stint engines drain. After the first jobs have so many seconds; a second exits at once."""
         def on_signal(n: int, _: Any) -> None:
             if self._stopping.is_set():
                 os._exit(128 + n)
-            threads.start(lambda: self._begin_stop(grace))  # its lock may be held by this thread
+            runs.in_thread(lambda: self._begin_stop(grace))  # its lock may be held by this thread
 
         main = threading.current_thread() is threading.main_thread()
         before = {n: signal.signal(n, on_signal) for n in (signal.SIGTERM, signal.SIGINT)} if main else {}
         try:
             self.start()
-            self._stopped.result()
+            if failure := self._stopped.result():
+                raise failure
         finally:
             for n, h in before.items():
                 signal.signal(n, h)
 
-    def start(self, loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
+    def start(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Work in threads of its own; returns at once. Async handlers run in loop, or else in one of the worker's."""
-        if not self._handlers or self._loop is not None:
-            raise RuntimeError("a worker starts once, and has handlers")
-        self._loop = loop or asyncio.new_event_loop()
+        self._loop = own = loop or asyncio.new_event_loop()
         if loop is None:
-            self._spawn(self._loop.run_forever)
-            self._own_loop = self._loop
+            own.set_default_executor(ThreadPoolExecutor(self._slots))  # for steps and sleeps
+            self._stopped.add_done_callback(lambda _: own.call_soon_threadsafe(own.stop))
+            self._spawn(lambda: (own.run_forever(), own.close()))
         self._spawn(self._work)
 
     def stop(self, grace: float = 30.0) -> None:
         """Claim no more, let what runs end for so many seconds, then cancel it and hand it back. Returns when that is done."""
         self._begin_stop(grace)
-        self._stopped.exception()
-
-    async def __aenter__(self) -> Worker:
-        self.start(asyncio.get_running_loop())
-        return self
-
-    async def __aexit__(self, *_: Any) -> None:
-        await threads.in_thread(self.stop)
+        self._stopped.result()
 
     def _spawn(self, f: Callable[[], Any]) -> None:
         """A thread for f. If that raises the worker stops: without one of its threads it would be worse than none."""
@@ -104,7 +88,7 @@ class Worker:
             except Exception as err:
                 self._begin_stop(0.0, err)
 
-        threads.start(run)
+        runs.in_thread(run)
 
     def _work(self) -> None:
         """Claim by one membership after another."""
@@ -112,7 +96,7 @@ class Worker:
         while not self._stopping.is_set():
             try:
                 if not self._members or not self._members[-1].claims:
-                    m = Membership(self._gateways, self._card, self._free, self._begin, self._spawn)
+                    m = Membership(self._gateways, self._card, lambda: max(0, self._slots - len(self._jobs())), self._begin, self._spawn)
                     self._members = [old for old in self._members if old.jobs] + [m]
                 if self._members[-1].poll():
                     self._begin_stop(float("inf"))
@@ -122,47 +106,40 @@ class Worker:
                     return self._begin_stop(0.0, err)
                 log.warning("claim: %s", err)
                 self._stopping.wait(next(pause))
+        for m in self._members:
+            m.stop()  # also one that joined meanwhile
 
-    def _jobs(self) -> List[Job]:
+    def _jobs(self) -> list[Job]:
         return [job for m in self._members for job in list(m.jobs.values())]
 
-    def _free(self) -> int:
-        return max(0, self._slots - sum(len(m.jobs) for m in self._members))
-
-    def _begin(self, job: Job, ended: Callable[[Optional[str]], None]) -> None:
+    def _begin(self, job: Job, ended: runs.Ended) -> None:
         """Start the handler of a job that was claimed."""
-        f = self._handlers.get(job.kind)
-        if f is None or self._loop is None or self._stopping.is_set():
-            ended(outcome.back(job))
+        f = self._handlers[job.kind]
+        if self._loop is None or self._stopping.is_set():
+            ended(job, runs.back(job))
         elif inspect.iscoroutinefunction(f):
-            asyncio.run_coroutine_threadsafe(outcome.of_async(job, f, ended), self._loop)
+            asyncio.run_coroutine_threadsafe(runs.run_async(job, f, ended), self._loop)
         else:
-            threads.start(lambda: outcome.of(job, f, ended))
+            runs.in_thread(lambda: runs.run(job, f, ended))
 
-    def _begin_stop(self, grace: float, failure: Optional[Exception] = None) -> None:
+    def _begin_stop(self, grace: float, failure: Exception | None = None) -> None:
         """Stop within grace. A later call may shorten it."""
         with self._lock:
             self._deadline = min(self._deadline, time.monotonic() + grace)
             if not self._stopping.is_set():
                 self._stopping.set()
                 log.info("the worker stops: %s", failure or "as told")
-                threads.start(lambda: self._stop(failure))
+                runs.in_thread(lambda: self._stop(failure))
 
-    def _stop(self, failure: Optional[Exception]) -> None:
+    def _stop(self, failure: Exception | None) -> None:
         for m in self._members:
             m.stop()
-        while self._jobs() and time.monotonic() < self._deadline:
-            time.sleep(0.02)
-        for job in self._jobs():
-            job._cancel("stopping")
-        while self._jobs() and time.monotonic() < self._deadline + LAST_WORDS:
-            time.sleep(0.02)
+        for more in (0.0, 5.0):  # so many seconds cancelled handlers have before their jobs are handed back
+            while self._jobs() and time.monotonic() < self._deadline + more:
+                time.sleep(0.02)
+            for job in self._jobs():
+                job._cancel("stopping")
         for m in self._members:
             m.leave()
-        if self._own_loop is not None:
-            self._own_loop.call_soon_threadsafe(self._own_loop.stop)
         self._gateways.close()
-        if failure is not None:
-            self._stopped.set_exception(failure)
-        else:
-            self._stopped.set_result(None)
+        self._stopped.set_result(failure)

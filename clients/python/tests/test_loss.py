@@ -81,7 +81,7 @@ class LossTest(GatewayCase):
             self.assertTrue(any("/finish" in line for line in self.wire.heard))
 
     def test_a_drained_worker_stops_when_its_jobs_have_ended(self):
-        with self.working(lambda job: time.sleep(1) or "done") as w:
+        with self.working(lambda job: time.sleep(1) or "done", time_to_live="5s") as w:
             id = self.client.enqueue(self.kind)
             eventually(w._jobs)
             self.client._call("POST", f"/engines/{w._members[-1].id}/drain", {})
@@ -96,4 +96,4 @@ class LossTest(GatewayCase):
             self.client._call("POST", f"/engines/{before.id}/bury", {})
             eventually(lambda: w._members[-1] is not before)
             eventually(lambda: self.client.job(id)["state"] == "running" and w._members[-1].jobs)
-            self.assertTrue(before.lost)
+            self.assertTrue(before._lost)

@@ -271,9 +271,12 @@ class StopTest(GatewayCase):
             async def f(job):
                 return asyncio.get_running_loop() is loop
 
-            async with w:
+            w.start(loop)
+            try:
                 id = await asyncio.to_thread(self.client.enqueue, self.kind, force=True)
                 return await asyncio.to_thread(self.client.result, id)
+            finally:
+                await asyncio.to_thread(w.stop)
 
         self.assertTrue(asyncio.run(program()))
 
