@@ -1,38 +1,14 @@
 import { backoff, type Duration, milliseconds, pause } from "./duration.js";
 import { type EnqueueOptions, named, type NewJob } from "./enqueue.js";
-import { GatewayError, JobFailed, NotEnded } from "./errors.js";
+import { isPassing, JobFailed, NotEnded } from "./errors.js";
 import { type GatewayOptions, Gateways } from "./gateway.js";
 
 export interface ClientEnqueueOptions extends EnqueueOptions {
-  /** How often the job may be lost with a worker that died; 0 is at most once. */
-  maxLosses?: number;
+  /** How often the job may be lost with a worker that died; 0 is at most once. */ maxLosses?: number;
+  /** Also of a kind that no worker has declared yet. */ force?: boolean;
 }
 
-/** What an enqueue came to. */
-export interface Receipt {
-  id: number;
-  /** No job was stored: this one is there, and in that state. */
-  duplicate?: boolean;
-  state?: string;
-  /** The job that made room. */
-  replaced?: number;
-  cancelled?: number;
-}
-
-/** How an attempt ended. */
-export interface Attempt {
-  attempt: number;
-  outcome: string;
-  final: boolean;
-  started: string;
-  finished: string;
-  instance: string;
-  result?: unknown;
-  error?: { class: string; message: string; stack?: string };
-  reason?: string;
-}
-
-/** A job as the API shows it; the API's description has all fields. */
+/** A job as the API shows it, with the names of its JSON. */
 export interface JobInfo {
   id: number;
   kind: string;
@@ -40,13 +16,10 @@ export interface JobInfo {
   queue: string;
   args: unknown;
   attempt: number;
-  attempts?: Attempt[];
+  attempts?: { attempt: number; outcome: string; final: boolean; result?: unknown; error?: { class: string; message: string; stack?: string }; reason?: string }[];
   reason?: string;
-  tags?: string[];
   [field: string]: unknown;
 }
-
-const ended = new Set(["completed", "failed", "cancelled"]);
 
 /** Enqueues jobs and asks about them over HTTP. */
 export class Client {
@@ -57,55 +30,51 @@ export class Client {
   }
 
   /** Enqueues a job and returns its id; of a duplicate, the id of the job that is there. Give an idempotencyKey if you repeat an enqueue that failed. */
-  async enqueue(kind: string, args: unknown = {}, options: ClientEnqueueOptions = {}): Promise<number> {
-    const [receipt] = await this.enqueueMany([{ ...options, kind, args }]);
-    return receipt!.id;
+  async enqueue(kind: string, args: unknown = {}, { force = false, ...options }: ClientEnqueueOptions = {}): Promise<number> {
+    const [id] = await this.enqueueMany([{ ...options, kind, args }], { force });
+    return id!;
   }
 
-  /** Enqueues all of the jobs or none, 10,000 at most. With force, also of kinds that no worker has declared yet. */
-  async enqueueMany(jobs: (NewJob & ClientEnqueueOptions)[], { force = false } = {}): Promise<Receipt[]> {
+  /** Enqueues all of the jobs or none, 10,000 at most. Returns their ids, in their order. */
+  async enqueueMany(jobs: (NewJob & { maxLosses?: number })[], { force = false } = {}): Promise<number[]> {
     if (jobs.length === 0) return [];
-    return this.#gateways.call<Receipt[]>("POST", "/jobs", { body: { jobs: jobs.map(named), ...(force && { force }) } });
+    const receipts = await this.#gateways.call<{ id: number }[]>("POST", "/jobs", { body: { jobs: jobs.map(named), force } });
+    return receipts.map((receipt) => receipt.id);
   }
 
   /** Shows a job with all of its attempts. */
   job(id: number): Promise<JobInfo> {
-    return this.#gateways.persist<JobInfo>("GET", `/jobs/${id}`);
+    return this.#gateways.call("GET", `/jobs/${id}`);
   }
 
   /** Waits until the job has ended, and returns its result. Throws JobFailed if it failed or was cancelled, NotEnded after the timeout. */
-  async result<T = unknown>(id: number, options: { timeout?: Duration; signal?: AbortSignal } = {}): Promise<T> {
-    const until = options.timeout === undefined ? Infinity : performance.now() + milliseconds(options.timeout);
+  async result<T = unknown>(id: number, { timeout }: { timeout?: Duration } = {}): Promise<T> {
+    const until = timeout === undefined ? Infinity : performance.now() + milliseconds(timeout);
     for (let failures = 0; ; ) {
       const left = Math.max(0, until - performance.now());
       const wait = Math.min(30_000, Math.ceil(left));
       try {
-        const job = await this.#gateways.call<JobInfo>("GET", `/jobs/${id}?wait=${wait}ms`, { timeout: wait + 10_000, ...(options.signal && { signal: options.signal }) });
+        const { state, attempts, reason } = await this.#gateways.call<JobInfo>("GET", `/jobs/${id}?wait=${wait}ms`, { timeout: wait + 10_000 });
+        const last = attempts?.at(-1);
+        if (state === "completed") return (last?.result ?? null) as T;
+        if (state === "failed" || state === "cancelled") throw new JobFailed(id, state, last?.error, last?.reason ?? reason);
         failures = 0;
-        if (ended.has(job.state)) return resultOf<T>(job);
       } catch (err) {
-        if (!(err instanceof GatewayError) || !err.passes || left === 0) throw err;
-        await pause(Math.min(left, backoff(failures++)), options.signal);
-        options.signal?.throwIfAborted();
+        if (!isPassing(err) || left === 0) throw err;
+        await pause(Math.min(left, backoff(failures++)));
       }
-      if (left === 0) throw new NotEnded(`job ${id} has not ended within ${options.timeout}`);
+      if (left === 0) throw new NotEnded(`job ${id} has not ended within ${timeout}`);
     }
   }
 
   /** Sends a signal to a job. Of several with the same key the first counts, so with a key it may be repeated. */
-  async signal(id: number, name: string, value: unknown = null, options: { key?: string } = {}): Promise<void> {
-    await this.#gateways.call("POST", `/jobs/${id}/signal`, { body: { name, value, ...options } });
+  async signal(id: number, name: string, value: unknown = null, { key }: { key?: string } = {}): Promise<void> {
+    await this.#gateways.call("POST", `/jobs/${id}/signal`, { body: { name, value, key } });
   }
 
   /** Cancels a job; one that runs is asked to stop. Returns what came of it, such as "cancelled". */
   async cancel(id: number, why?: string): Promise<string> {
-    const done = await this.#gateways.call<{ answers?: Record<string, string> }>("POST", "/jobs/cancel", { body: { ids: [id], why } });
-    return done.answers?.[id] ?? "";
+    const { answers } = await this.#gateways.call<{ answers?: Record<string, string> }>("POST", "/jobs/cancel", { body: { ids: [id], why } });
+    return answers?.[id] ?? "";
   }
-}
-
-function resultOf<T>(job: JobInfo): T {
-  const last = job.attempts?.at(-1);
-  if (job.state === "completed") return (last?.result ?? null) as T;
-  throw new JobFailed(job.id, job.state, last?.error, last?.reason ?? job.reason);
 }

@@ -5,9 +5,7 @@ const inMilliseconds: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 
 
 /** Returns a duration in milliseconds. Throws a RangeError if the text is none. */
 export function milliseconds(text: Duration): number {
-  if (!/^(\d+(\.\d+)?(ms|s|m|h))+$/.test(text)) {
-    throw new RangeError(`${JSON.stringify(text)} is no duration such as 30s, 1m30s or 24h`);
-  }
+  if (!/^(\d+(\.\d+)?(ms|s|m|h))+$/.test(text)) throw new RangeError(`${JSON.stringify(text)} is no duration such as 30s, 1m30s or 24h`);
   let sum = 0;
   for (const [, n, unit] of text.matchAll(/([\d.]+)(ms|s|m|h)/g)) sum += Number(n) * inMilliseconds[unit!]!;
   return sum;
@@ -16,13 +14,12 @@ export function milliseconds(text: Duration): number {
 /** Resolves after so many milliseconds, or at once when the signal is aborted. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    if (signal?.aborted) return resolve();
     const done = () => {
       clearTimeout(timer);
       signal?.removeEventListener("abort", done);
       resolve();
     };
-    const timer = setTimeout(done, ms);
+    const timer = setTimeout(done, signal?.aborted ? 0 : ms);
     signal?.addEventListener("abort", done);
   });
 }

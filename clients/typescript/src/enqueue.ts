@@ -1,36 +1,28 @@
 import type { Duration } from "./duration.js";
 
-/** What a job can say that differs from the defaults of its kind. */
-export interface EnqueueOptions {
+/** What both a kind and a job can say. */
+export interface JobOptions {
   queue?: string;
-  /** Lower first, from -100 to 100. */
-  priority?: number;
-  /** Not to be started before. */
-  runAt?: Date | string;
-  /** The same, counted from now by the database's clock. */
-  delay?: Duration;
-  /** What happens after a failure: none, fixed:2:1s, exponential:10:1m, … */
-  retry?: string;
-  /** Bounds each attempt. */
-  timeout?: Duration;
+  /** Lower first, from -100 to 100. */ priority?: number;
+  /** What happens after a failure: none, fixed:2:1s, exponential:10:1m, … */ retry?: string;
+  /** Bounds each attempt. */ timeout?: Duration;
+}
+
+/** What a job can say that differs from the defaults of its kind. */
+export interface EnqueueOptions extends JobOptions {
+  /** Not to be started before. */ runAt?: Date | string;
+  /** The same, counted from now by the database's clock. */ delay?: Duration;
   tags?: string[];
-  /** A second enqueue with the same key stores nothing, and gives the id of the first job. */
-  idempotencyKey?: string;
-  /** until-ended, until-started, within:1h, slot:24h, with what may follow: until-ended,by=/id,replace. none takes back what the kind says. */
-  unique?: string;
-  /** smtp, tenant=acme, or tenant by /tenant. */
-  limits?: string[];
-  /** Stored beside the arguments. */
-  metadata?: Record<string, unknown>;
-  /** A line for people. */
-  description?: string;
+  /** A second enqueue with the same key stores nothing, and gives the id of the first job. */ idempotencyKey?: string;
+  /** until-ended, until-started, within:1h, slot:24h, with what may follow: until-ended,by=/id,replace. none takes back what the kind says. */ unique?: string;
+  /** smtp, tenant=acme, or tenant by /tenant. */ limits?: string[];
+  /** Stored beside the arguments. */ metadata?: Record<string, unknown>;
+  /** A line for people. */ description?: string;
   correlation?: string;
   urn?: string;
   source?: string;
-  /** The instant after which no attempt begins. */
-  startBy?: Date | string;
-  /** The same, counted from when the job is due. */
-  startWithin?: Duration;
+  /** The instant after which no attempt begins. */ startBy?: Date | string;
+  /** The same, counted from when the job is due. */ startWithin?: Duration;
 }
 
 /** One of many jobs that are enqueued together. */

@@ -1,4 +1,4 @@
-import { type Duration } from "./duration.js";
+import type { Duration } from "./duration.js";
 import { NoRetry, NoSignal, Suspended } from "./errors.js";
 import type { Run } from "./run.js";
 
@@ -21,29 +21,17 @@ export class Job<Args = unknown> {
   /** Aborted when the run must stop; its reason is a Stopped. Pass it to fetch and the like. */
   readonly signal: AbortSignal;
   readonly #run: Run;
-  readonly #recorded: Record<string, unknown>;
   readonly #names = new Set<string>();
 
   /** @internal */
   constructor(run: Run) {
-    const job = run.claimed;
-    this.#run = run;
-    this.#recorded = job.steps ?? {};
-    this.id = job.id;
-    this.kind = job.kind;
-    this.queue = job.queue;
-    this.args = job.args as Args;
-    this.attempt = job.attempt;
-    this.tags = job.tags ?? [];
-    this.metadata = job.metadata ?? {};
-    this.correlation = job.correlation ?? "";
-    this.mayHaveRun = job.may_have_run ?? false;
-    this.created = new Date(job.created);
-    this.timeout = (job.timeout ?? 0) / 1e6;
-    this.signal = run.signal;
+    const { id, kind, queue, args, attempt, tags, metadata, correlation, may_have_run, created, timeout } = run.claimed;
+    [this.id, this.kind, this.queue, this.args, this.attempt] = [id, kind, queue, args as Args, attempt];
+    [this.tags, this.metadata, this.correlation, this.mayHaveRun] = [tags ?? [], metadata ?? {}, correlation ?? "", may_have_run ?? false];
+    [this.created, this.timeout, this.signal, this.#run] = [new Date(created), (timeout ?? 0) / 1e6, run.signal, run];
   }
 
-  /** Says how much is done, from 0 to 1. The last call counts; people see it with the next beat. */
+  /** Says how much is done, from 0 to 1. The last call counts; people see it within a second or two. */
   progress(fraction: number, text = ""): void {
     this.#run.say({ fraction: Math.min(1, Math.max(0, fraction)) || 0, text });
   }
@@ -59,9 +47,10 @@ export class Job<Args = unknown> {
    */
   async step<T>(name: string, f: () => Promise<T> | T): Promise<T> {
     this.#use(name);
-    if (Object.hasOwn(this.#recorded, name)) return this.#recorded[name] as T;
-    const value = await f();
-    return (await this.#run.ask<{ value: T }>("step", { name, value: value ?? null })).value;
+    const recorded = this.#run.claimed.steps ?? {};
+    if (Object.hasOwn(recorded, name)) return recorded[name] as T;
+    const value = (await f()) ?? null;
+    return (await this.#run.ask<{ value: T }>("step", { name, value })).value;
   }
 
   /** Waits without a slot: a wait of more than 5 seconds ends the run by a Suspended, and the job runs again from the top. */
@@ -71,11 +60,11 @@ export class Job<Args = unknown> {
   }
 
   /** Waits for a signal in the same way, and returns its value. The signal has the step's name unless one is given. Throws NoSignal when the timeout is over. */
-  async awaitSignal<T = unknown>(name: string, options: { timeout: Duration; signal?: string }): Promise<T> {
+  async awaitSignal<T = unknown>(name: string, { timeout, signal = name }: { timeout: Duration; signal?: string }): Promise<T> {
     this.#use(name);
-    const answer = await this.#run.ask<{ value?: T; timed_out?: boolean }>("await", { name, signal: options.signal ?? name, timeout: options.timeout });
-    if (answer.timed_out) throw new NoSignal(`no signal ${options.signal ?? name} came within ${options.timeout}`);
-    return answer.value as T;
+    const { value, timed_out } = await this.#run.ask<{ value?: T; timed_out?: boolean }>("await", { name, signal, timeout });
+    if (timed_out) throw new NoSignal(`no signal ${signal} came within ${timeout}`);
+    return value as T;
   }
 
   #use(name: string): void {

@@ -1,28 +1,23 @@
 import { backoff, pause } from "./duration.js";
-import { Cancel, GatewayError, NoRetry, Snooze, Stopped, type StopReason, Suspended } from "./errors.js";
-import { isGone, isMoved } from "./gateway.js";
+import { Cancel, isGone, isMoved, isPassing, NoRetry, Snooze, Stopped, type StopReason, Suspended } from "./errors.js";
 import type { Member } from "./member.js";
 import type { ClaimedJob, Said } from "./protocol.js";
 
-/** One run of a job: what its handler does from here on goes to the membership that claimed it. */
+const maxLines = 1_000; // that wait for a beat; the oldest of more are left out
+
+/** One run of a job. What its handler does from here on goes to the membership that claimed it. */
 export class Run {
   readonly #abort = new AbortController();
+  readonly signal: AbortSignal = this.#abort.signal;
   /** Set when what the handler returns does not count any more. */
   over: "suspended" | "returned" | "lost" | undefined;
-  /** Whether it logged something or said how far it is. */
-  said = false;
+  /** What no beat has taken yet. */
+  said: Said | undefined;
 
-  constructor(
-    readonly claimed: ClaimedJob,
-    readonly member: Member,
-  ) {}
+  constructor(readonly claimed: ClaimedJob, readonly member: Member) {}
 
   get receipt(): string {
     return this.claimed.receipt;
-  }
-
-  get signal(): AbortSignal {
-    return this.#abort.signal;
   }
 
   stop(why: StopReason): void {
@@ -32,8 +27,10 @@ export class Run {
 
   say(progress: Said["progress"], line?: string): void {
     if (this.over !== undefined) return;
-    this.said = true;
-    this.member.say(this, progress, line);
+    this.said ??= {};
+    if (progress !== undefined) this.said.progress = progress;
+    if (line !== undefined && (this.said.log ??= []).push(line) > maxLines) this.said.log.shift();
+    this.member.speakSoon();
   }
 
   /** Calls step, sleep or await. Throws Suspended if that ended the run. */
@@ -48,52 +45,46 @@ export class Run {
         this.member.unlist([this]);
         throw new Suspended("the run is over, the job comes again");
       } catch (err) {
-        if (!(err instanceof GatewayError) || this.over !== undefined) throw err;
-        if (isGone(err)) this.member.lose();
-        else if (err.status === 409) this.stop("lost");
-        else if (isMoved(err) || (err.passes && this.member.state !== "in")) {
+        if (this.over !== undefined) throw err;
+        if (isGone(err)) this.stop("lost"); // the run or the whole worker: beats tell which
+        else if (isMoved(err) || (isPassing(err) && this.member.state !== "in")) {
           this.over = "returned";
           this.member.move();
           throw new Suspended("the gateway has changed, the job comes again");
-        } else if (!err.passes) throw err;
+        } else if (!isPassing(err)) throw err;
         else await pause(backoff(failures), this.signal);
       }
     }
   }
-}
 
-/** Runs the handler. Returns what to finish the run with, as JSON without braces, or undefined if nothing is to be sent. */
-export async function perform(run: Run, handle: () => unknown): Promise<string | undefined> {
-  let outcome: string;
-  try {
-    const result = (await handle()) ?? null;
-    outcome = `"result":${JSON.stringify(result) ?? "null"}`;
-  } catch (err) {
-    outcome = failure(err, run);
+  /** Calls the handler. Returns the outcome to send, as a member of a JSON object, or undefined if none is to be sent. */
+  async perform(handler: () => unknown): Promise<string | undefined> {
+    let outcome: string;
+    try {
+      outcome = `"result":${JSON.stringify((await handler()) ?? null) ?? "null"}`;
+    } catch (err) {
+      outcome = this.#failure(err);
+    }
+    if (this.over === "returned") return `"return":true`;
+    return this.over === undefined ? outcome : undefined;
   }
-  if (run.over === "returned") return `"return":true`;
-  return run.over === undefined ? outcome : undefined;
+
+  #failure(err: unknown): string {
+    if (err instanceof Snooze) return `"snooze":${JSON.stringify(err.wait)}`;
+    if (err instanceof Cancel) return `"cancel":${JSON.stringify(err.message)}`;
+    const stopped = this.signal.reason as Stopped | undefined;
+    if (stopped?.why === "cancelled") return `"cancel":"cancelled"`;
+    if (stopped?.why === "stopping") return `"return":true`;
+    if (!(err instanceof Error)) return problem("Error", String(err));
+    if (stopped?.why === "timeout" && (err === stopped || err.name === "AbortError")) return problem("Timeout", stopped.message);
+    const named = err instanceof NoRetry && err.cause instanceof Error ? err.cause : err;
+    const stacks: string[] = [];
+    for (let e: unknown = err; e instanceof Error && stacks.length < 5; e = e.cause) stacks.push(e.stack ?? e.message);
+    return problem(named.constructor.name, err.message, stacks.join("\ncaused by: ").slice(0, 16_384), err instanceof NoRetry ? false : undefined);
+  }
 }
 
-function failure(err: unknown, run: Run): string {
-  if (err instanceof Snooze) return `"snooze":${JSON.stringify(err.wait)}`;
-  if (err instanceof Cancel) return `"cancel":${JSON.stringify(err.message)}`;
-  const stopped = run.signal.reason instanceof Stopped ? run.signal.reason : undefined;
-  if (stopped?.why === "cancelled") return `"cancel":"cancelled"`;
-  if (stopped?.why === "stopping") return `"return":true`;
-  if (!(err instanceof Error)) return problem("Error", String(err));
-  if (stopped?.why === "timeout" && (err === stopped || err.name === "AbortError")) return problem("Timeout", stopped.message);
-  const named = err instanceof NoRetry && err.cause instanceof Error ? err.cause : err;
-  return problem(named.constructor.name, err.message, stackOf(err), !(err instanceof NoRetry));
-}
-
-export function problem(kind: string, message: string, stack?: string, retry = true): string {
-  return `"error":${JSON.stringify({ message, class: kind, stack, ...(retry ? {} : { retry }) })}`;
-}
-
-/** Returns the stack of an error and those of its causes. */
-function stackOf(err: Error): string {
-  const stacks: string[] = [];
-  for (let e: unknown = err; e instanceof Error && stacks.length < 5; e = e.cause) stacks.push(e.stack ?? e.message);
-  return stacks.join("\ncaused by: ").slice(0, 16_384);
+/** Returns a failed outcome. */
+export function problem(name: string, message: string, stack?: string, retry?: false): string {
+  return `"error":${JSON.stringify({ message, class: name, stack, retry })}`;
 }

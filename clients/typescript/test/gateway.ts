@@ -1,0 +1,33 @@
+import { randomBytes } from "node:crypto";
+import { Client, type GatewayOptions, Worker, type WorkerOptions } from "stint-client";
+
+const { STINT_TEST_GATEWAY: gateway, STINT_TEST_TOKEN: token } = process.env;
+
+/** The gateway that the tests use, and why they are skipped if there is none. */
+export const options: GatewayOptions = { gateway: gateway ?? "http://127.0.0.1:1", ...(token && { token }) };
+export const skip = gateway ? false : "STINT_TEST_GATEWAY is not set";
+
+export const client = new Client(options);
+
+/** Returns the name of a kind that no other test has. */
+export const newKind = (name: string) => `${name}_${randomBytes(4).toString("hex")}`;
+
+/** Starts a worker that declare gives its handlers, has use do the test, and stops it. */
+export async function withWorker(declare: (worker: Worker) => void, use: (worker: Worker) => Promise<void>, more: WorkerOptions = {}): Promise<void> {
+  const worker = new Worker({ timeToLive: "5s", grace: "5s", ...options, ...more });
+  declare(worker);
+  await worker.start();
+  try {
+    await use(worker);
+  } finally {
+    await worker.stop();
+  }
+}
+
+/** Waits until it is so, ten seconds at most. */
+export async function until(what: string, isSo: () => boolean | Promise<boolean>, seconds = 10): Promise<void> {
+  for (const end = Date.now() + seconds * 1_000; Date.now() < end; await new Promise((r) => setTimeout(r, 50))) if (await isSo()) return;
+  throw new Error(`it is not so after ${seconds} seconds: ${what}`);
+}
+
+export const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
