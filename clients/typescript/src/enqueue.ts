@@ -41,8 +41,7 @@ export interface Queryable {
   query(text: string, values: unknown[]): Promise<{ rows: any[] }>;
 }
 
-// Arguments are wrapped in a list, since a bare JSON null would become the null of SQL.
-const statement = `select stint.enqueue(j.kind, coalesce(j.args -> 0, '{}'), queue => j.queue, priority => j.priority, run_at => j.run_at, delay => j.delay,
+const statement = `select stint.enqueue(j.kind, coalesce(j.args, '{}'), queue => j.queue, priority => j.priority, run_at => j.run_at, delay => j.delay,
   retry => j.retry, timeout => j.timeout, tags => j.tags, urn => j.urn, source => j.source, metadata => j.metadata, idempotency_key => j.idempotency_key,
   correlation => j.correlation, start_by => j.start_by, start_within => j.start_within, description => j.description, uniqueness => j."unique", limits => j.limits) as id
 from jsonb_to_recordset($1::jsonb) as j(kind text, args jsonb, queue text, priority integer, run_at timestamptz, delay interval,
@@ -52,8 +51,7 @@ from jsonb_to_recordset($1::jsonb) as j(kind text, args jsonb, queue text, prior
 /** Enqueues jobs in the transaction that the connection is in, by one statement. Returns their ids, in their order. */
 export async function enqueueMany(connection: Queryable, jobs: NewJob[]): Promise<number[]> {
   if (jobs.length === 0) return [];
-  const rows = jobs.map((job) => ({ ...named(job), args: job.args === undefined ? undefined : [job.args] }));
-  const answer = await connection.query(statement, [JSON.stringify(rows)]);
+  const answer = await connection.query(statement, [JSON.stringify(jobs.map(named))]);
   return answer.rows.map((row: { id: unknown }) => Number(row.id));
 }
 

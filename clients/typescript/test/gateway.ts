@@ -30,4 +30,7 @@ export async function until(what: string, isSo: () => boolean | Promise<boolean>
   throw new Error(`it is not so after ${seconds} seconds: ${what}`);
 }
 
+/** Returns the attempts of a job, but for those of engines that gave it back since they lack its kind. */
+export const attemptsOf = async (id: number) => ((await client.job(id)).attempts ?? []).filter((a) => a.outcome !== "returned");
+
 export const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
