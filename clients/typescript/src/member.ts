@@ -8,6 +8,7 @@ import type { Worker } from "./worker.js";
 type Ended = { run: Run; outcome: string; refused?: true };
 
 const batchSize = 500; // results in one finish
+const finishesAtOnce = 4;
 
 /**
  * A membership in the roster: the claims, finishes and beats of one worker id. A worker gets a new
@@ -18,7 +19,7 @@ export class Member {
   state: "in" | "moved" | "gone" = "in";
   readonly #running = new Map<string, Run>();
   readonly #ended: Ended[] = [];
-  #finishing = false;
+  #finishing = 0;
   #claiming = false; // by a finish that is on its way
   #poll: { max: number } | undefined;
   #idle: NodeJS.Timeout | undefined;
@@ -89,35 +90,37 @@ export class Member {
     await this.call<News>("claim", { body: { max: 0, wait: "0s" }, timeout: 5_000, at: this.home }).then((news) => this.hear(news), () => {});
   }
 
-  /** Sends how a run ended. Those that end at about the same time share a call, which claims the next jobs. */
+  /** Sends how a run ended. Those that end at about the same time share a call, which claims the next jobs unless a poll does. */
   finish(run: Run, outcome: string): void {
     this.#ended.push({ run, outcome });
-    if (this.#finishing) return;
-    this.#finishing = true;
     setImmediate(() => void this.#finishAll());
   }
 
   async #finishAll(): Promise<void> {
+    if (this.#finishing >= finishesAtOnce) return;
+    this.#finishing++;
     for (let atMost = batchSize; this.#ended.length > 0 && this.state !== "gone"; this.poll()) {
-      const batch = this.#ended.slice(0, atMost);
-      const max = this.state === "in" && !this.#poll?.max ? this.worker.free(batch.length) : 0;
+      const batch = this.#ended.splice(0, atMost);
+      const max = this.state === "in" && !this.#claiming && !this.#poll?.max ? this.worker.free(batch.length) : 0;
       const results = batch.map(({ run, outcome }) => `{"receipt":${JSON.stringify(run.receipt)},${outcome}}`).join();
       const body = `{"results":[${results}]${max > 0 ? `,"claim":{"max":${max},"wait":"0s"}` : ""}}`;
-      this.#claiming = max > 0;
+      if (max > 0) this.#claiming = true;
       try {
         const answer = await this.call<News>("finish", { body, ...(this.state === "in" && { at: this.home }) });
-        [this.#claiming, this.#failures, atMost] = [false, 0, batchSize];
-        this.#settle(this.#ended.splice(0, batch.length), answer.results);
+        if (max > 0) this.#claiming = false;
+        [this.#failures, atMost] = [0, batchSize];
+        this.#settle(batch, answer.results);
         this.hear(answer, max > 0);
       } catch (err) {
-        this.#claiming = false;
-        if (!isRefused(err)) await this.#failed("finish", err);
-        else if (batch.length > 1) atMost = 1;
-        else this.#settle(this.#ended.splice(0, 1), [{ status: "invalid", problem: (err as Error).message }]);
+        if (max > 0) this.#claiming = false;
+        if (isRefused(err) && batch.length === 1) this.#settle(batch, [{ status: "invalid", problem: (err as Error).message }]);
+        else this.#ended.unshift(...batch);
+        if (isRefused(err)) atMost = 1;
+        else await this.#failed("finish", err);
       }
     }
-    this.#finishing = false;
-    this.#leaveIfDone();
+    this.#finishing--;
+    if (this.state === "gone") for (const { run } of this.#ended.splice(0)) this.worker.release(run);
   }
 
   #settle(batch: Ended[], answers: News["results"] = []): void {
@@ -203,7 +206,7 @@ export class Member {
   }
 
   #leaveIfDone(): void {
-    if (this.state === "moved" && this.#running.size === 0 && !this.#finishing) void this.quit();
+    if (this.state === "moved" && this.#running.size === 0) void this.quit();
   }
 
   #close(): void {
