@@ -34,15 +34,15 @@ export class Member {
     return this.worker.gateways.call<T>("POST", `/workers/${this.id}/${path}`, options);
   }
 
-  /** Takes what a gateway answered to a claim, a finish or a beat. To drain counts only from a claim, which a poll soon is: other gateways answer it to any beat. */
-  hear({ jobs, cancel, drain }: News, claimed = false): void {
+  /** Takes what a gateway answered to a claim, a finish or a beat. To drain counts only from a poll: a gateway that does not have the worker answers it to any beat and finish. */
+  hear({ jobs, cancel, drain }: News, polled = false): void {
     if (jobs?.length && this.state !== "gone") this.#take(jobs);
     for (const { receipt, reason } of cancel ?? []) {
       const run = this.#running.get(receipt);
       run?.stop(reason);
       if (run && reason === "lost") this.unlist([run]);
     }
-    if (drain && claimed && this.state === "in") void this.worker.drain();
+    if (drain && polled && this.state === "in") void this.worker.drain();
   }
 
   #take(jobs: ClaimedJob[]): void {
@@ -110,7 +110,7 @@ export class Member {
         if (max > 0) this.#claiming = false;
         [this.#failures, atMost] = [0, batchSize];
         this.#settle(batch, answer.results);
-        this.hear(answer, max > 0);
+        this.hear(answer);
       } catch (err) {
         if (max > 0) this.#claiming = false;
         if (isRefused(err) && batch.length === 1) this.#settle(batch, [{ status: "invalid", problem: (err as Error).message }]);
