@@ -34,3 +34,20 @@ export async function until(what: string, isSo: () => boolean | Promise<boolean>
 export const attemptsOf = async (id: number) => ((await client.job(id)).attempts ?? []).filter((a) => a.outcome !== "returned");
 
 export const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+const call = (path: string, init: RequestInit = {}) =>
+  fetch(`${gateway}/api/v1/${path}`, { ...init, headers: { authorization: `Bearer ${token}`, "content-type": "application/json" } });
+
+async function engineOf(instance: string): Promise<string | undefined> {
+  const engines = (await (await call("engines")).json()) as { token: string; instance: string }[];
+  return engines.find((engine) => engine.instance === instance)?.token;
+}
+
+/** Reports whether a worker of that name is in the roster. */
+export const isThere = async (instance: string) => (await engineOf(instance)) !== undefined;
+
+/** Has a worker drained or buried. */
+export async function operate(instance: string, what: "drain" | "bury"): Promise<void> {
+  const answer = await call(`engines/${await engineOf(instance)}/${what}`, { method: "POST", body: "{}" });
+  if (!answer.ok) throw new Error(await answer.text());
+}

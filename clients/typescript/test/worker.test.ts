@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Cancel, GatewayError, JobFailed, NoRetry, NoSignal, NotEnded, Snooze, Stopped, Suspended, Worker } from "stint-client";
-import { attemptsOf, client, newKind, options, skip, sleep, until, withWorker } from "./gateway.js";
+import { attemptsOf, client, isThere, newKind, operate, options, skip, sleep, until, withWorker } from "./gateway.js";
 
 class NoSuchImage extends Error {}
 
@@ -303,6 +303,34 @@ test("a worker goes to the gateway that answers", { skip }, async () => {
     gateway: ["http://127.0.0.1:1", options.gateway as string],
     report: () => {},
   });
+});
+
+test("a worker that is drained ends what runs, and then itself", { skip }, async () => {
+  const kind = newKind("drain");
+  const worker = new Worker({ ...options, instance: kind }).handle(kind, () => sleep(1_000).then(() => "done"));
+  const ran = worker.run();
+  await until("it has joined", () => isThere(kind));
+  const id = await client.enqueue(kind, {}, { force: true });
+  await until("it runs", async () => (await client.job(id)).state === "running");
+  await sleep(200);
+  await operate(kind, "drain");
+  await ran;
+  assert.equal(await client.result(id, { timeout: "1s" }), "done");
+});
+
+test("a worker that is buried aborts what runs, and joins anew", { skip }, async () => {
+  const kind = newKind("bury");
+  const reasons: string[] = [];
+  const handler = (job: { mayHaveRun: boolean; signal: AbortSignal }) => (job.mayHaveRun ? "again" : hangs(reasons)(job));
+  await withWorker((w) => w.handle<any>(kind, handler, { maxLosses: 3 }), async () => {
+    const id = await client.enqueue(kind);
+    await until("it runs", async () => (await client.job(id)).state === "running");
+    await sleep(200);
+    await operate(kind, "bury");
+    assert.equal(await client.result(id, { timeout: "20s" }), "again");
+    await until("its old run is aborted", () => reasons.length > 0);
+    assert.deepEqual(reasons, ["lost"]);
+  }, { instance: kind, report: () => {} });
 });
 
 test("a worker with a wrong token does not start, and says so without the token", { skip }, async () => {
