@@ -108,7 +108,7 @@ export class Member {
       try {
         const answer = await this.call<News>("finish", { body, ...(this.state === "in" && { at: this.home }) });
         if (max > 0) this.#claiming = false;
-        [this.#failures, atMost] = [0, batchSize];
+        this.#failures = 0;
         this.#settle(batch, answer.results);
         this.hear(answer);
       } catch (err) {

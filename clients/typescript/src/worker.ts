@@ -61,8 +61,10 @@ export class Worker {
 
   /** Works until SIGTERM or SIGINT, or until somebody drains the worker. A second signal ends the process at once. */
   async run(): Promise<void> {
+    let asked = false;
     const onSignal = (name: NodeJS.Signals) => {
-      if (this.closing.signal.aborted) process.exit(name === "SIGINT" ? 130 : 143);
+      if (asked) process.exit(name === "SIGINT" ? 130 : 143);
+      asked = true;
       void this.stop();
     };
     process.on("SIGTERM", onSignal).on("SIGINT", onSignal);
@@ -106,7 +108,10 @@ export class Worker {
     const { member, claimed } = run;
     const handler = this.#kinds.get(claimed.kind)?.handler;
     const outcome = handler ? await run.perform(() => handler(new Job(run))) : problem("UnknownKind", `this worker has no handler of ${claimed.kind}`);
-    if (outcome !== undefined && run.said) await member.speak();
+    for (let tries = 0; outcome !== undefined && run.said && tries < 6; tries++) {
+      if (tries > 0) await pause(backoff(tries));
+      await member.speak();
+    }
     if (outcome !== undefined && member.state !== "gone" && run.over !== "lost") return member.finish(run, outcome);
     member.unlist([run]);
     this.release(run);
