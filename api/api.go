@@ -31,6 +31,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/gateway"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/retry"
@@ -77,6 +78,9 @@ type Config struct {
 	// Bounded are the kinds that the doctor need not warn of: see
 	// [report.Options].
 	Bounded []string
+
+	// Workers has workers in other languages take part. Nil leaves their calls out.
+	Workers *gateway.Gateway
 
 	// OnError is told of each error that nobody expected, with the operation
 	// that it came of. A client is told only that there was one: the text may
@@ -140,6 +144,9 @@ func New(st Store, c Config) *Handler {
 			Tags:        []string{cmp.Or(d.Tag, d.Noun())}, DefaultStatus: d.Status, MaxBodyBytes: maxBody,
 			Responses: map[string]*huma.Response{"default": problems},
 		}, caller)
+	}
+	if c.Workers != nil {
+		c.registerWorkers(a, problems)
 	}
 	delete(schemas.Map(), "ErrorModel") // the library's own, which a problem has all of
 	// Its tag makes it a string, which the library does not know.

@@ -27,6 +27,7 @@ import (
 	"github.com/stint-go/stint/api"
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/gateway"
 	"github.com/stint-go/stint/jobs/httpjob"
 	"github.com/stint-go/stint/jobs/shelljob"
 	"github.com/stint-go/stint/jobs/stepjob"
@@ -48,6 +49,7 @@ type site struct {
 	who     guard.Identity // who asks
 
 	buriedWhy string
+	host      *engine.Engine // of workers; it does not run
 }
 
 func open(t *testing.T) *site { return openWith(t, func(s *sqlite.Store) api.Store { return s }) }
@@ -60,8 +62,13 @@ func openWith(t *testing.T, between func(*sqlite.Store) api.Store) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	s := &site{T: t, store: db, who: guard.Identity{Name: "tester", Role: guard.Admin}}
+	host, err := engine.New(db, stint.NewMux(), engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{T: t, store: db, host: host, who: guard.Identity{Name: "tester", Role: guard.Admin}}
 	h := api.New(between(db), api.Config{
+		Workers: gateway.New(db, gateway.Config{Host: s.host}),
 		Version: "test", Restricted: []string{"sh"}, HideArgs: true,
 		Bury: func(ctx context.Context, token store.EngineID, why string) (int, error) {
 			s.buriedWhy = why

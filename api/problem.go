@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/gateway"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/store"
 )
@@ -46,6 +47,11 @@ var conditions = []struct {
 	{ops.ErrFreeLease, "free-lease", http.StatusNotFound, ""},
 	{store.ErrBuried, "no-such-engine", http.StatusNotFound, "there is no such engine in the roster"},
 	{store.ErrBurialBlocked, "burial-blocked", http.StatusConflict, ""},
+	{gateway.ErrElsewhere, "elsewhere", http.StatusNotFound, ""},
+	{gateway.ErrLost, "lost", http.StatusGone, ""},
+	{gateway.ErrClosed, "closed", http.StatusServiceUnavailable, ""},
+	{gateway.ErrSuspended, "suspended", http.StatusConflict, ""},
+	{stint.ErrFenced, "fenced", http.StatusGone, ""},
 	{stint.ErrUnstorable, "unstorable", http.StatusUnprocessableEntity, ""},
 	{stint.ErrCommitUnknown, "commit-unknown", http.StatusServiceUnavailable, // whatever broke the connection
 		"the connection to the database broke while this was being committed: nobody knows whether it was; look, or ask again with an idempotency key"},
@@ -107,6 +113,9 @@ func problem(err error) error {
 			return huma.Error403Forbidden(f.Error())
 		}
 		return huma.Error403Forbidden(f.Error(), &huma.ErrorDetail{Location: f.Place, Message: "it is restricted"})
+	}
+	if denied, ok := errors.AsType[*gateway.DeniedError](err); ok {
+		return huma.Error403Forbidden(denied.Error())
 	}
 	if invalid, ok := errors.AsType[*stint.InvalidError](err); ok {
 		return newProblem(http.StatusUnprocessableEntity, invalidType, invalid.Error(), &huma.ErrorDetail{Location: place(err, invalid.Field), Message: invalid.Problem})

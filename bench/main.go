@@ -41,6 +41,8 @@ var measurements = []measurement{
 	{"latency", "how long an idle engine takes to start a job, and how late scheduled jobs are",
 		"rate=50 duration=10s scheduled=0.2 lanes=1 slots=0", latency},
 	{"flows", "how soon a job begins after those that it needs", "jobs=10000 rounds=5 slots=0 work=0s", flows},
+	{"gateway", "workers over HTTP: jobs per second, pickup, and what idle ones cost",
+		"jobs=100000 batch=5000 workers=4 slots=0 rate=50 duration=20s idle-workers=1000", workersOverHTTP},
 	{"single", "one enqueue for each transaction, beside bare inserts of an equal row", "producers=16 duration=10s asleep=false", single},
 	{"limit", "what the database could do at most, by hand", "jobs=100000 batch=5000 producers=2", limit},
 	{"pages", "what the pages of the dashboard cost",
@@ -52,6 +54,7 @@ type settings struct {
 	db                                                               string
 	jobs, batch, producers, backlog, engines, slots, before, waiting int
 	lanes, atOnce, keys, writers, args, rounds, tabs, runs           int
+	workers, idleWorkers                                             int
 	work, duration, every, watch, keep                               time.Duration
 	rate, scheduled                                                  float64
 	oneByOne, noLimit, pin, compare, asleep, json, sealed            bool
@@ -68,6 +71,8 @@ func (s *settings) options() []option {
 		{"keys", &s.keys, 1, 20_000, "how many keys the limit has, each with a count of its own"},
 		{"backlog", &s.backlog, 1, 1e9, "how many jobs wait, about"},
 		{"engines", &s.engines, 1, 1000, "how many engines, each with connections of its own"},
+		{"workers", &s.workers, 1, 1000, "how many workers take jobs over HTTP"},
+		{"idle-workers", &s.idleWorkers, 0, 10_000, "how many workers wait for jobs"},
 		{"slots", &s.slots, 0, 100_000, "how many jobs each runs at once; 0 is its default"},
 		{"work", &s.work, 0, 60, "how long each job takes"},
 		{"one-by-one", &s.oneByOne, 0, 1, "claim one job at a time, as engines do whose jobs take long"},

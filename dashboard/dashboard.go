@@ -31,6 +31,10 @@ type Config struct {
 	// API says how the API works, and with it every form of the pages.
 	API api.Config
 
+	// WorkersOnly serves the calls of workers ([api.Config.Workers]), probes, links and callbacks, and no
+	// pages.
+	WorkersOnly bool
+
 	// LinkKey signs links by which people answer a question without a login, and the URLs of callbacks to http
 	// jobs: it is the secret of a [link.Key]. Empty refuses every one.
 	LinkKey string
@@ -131,6 +135,15 @@ func New(store Store, c Config) (*Dashboard, error) {
 	outer.Handle("GET "+c.Path+link.Path+"{token}", g.Shield(b.answeringPage()))
 	outer.Handle("POST "+c.Path+link.Path+"{token}", g.Shield(b.answeringPage()))
 	outer.Handle("POST "+c.Path+link.CallbackPath+"{token}", g.Shield(http.HandlerFunc(b.callback)))
+	if c.API.Workers != nil {
+		work := g.WrapWork(http.StripPrefix(c.Path, inner))
+		outer.Handle(c.Path+api.Prefix+api.WorkersPath, work)
+		outer.Handle(c.Path+api.Prefix+api.WorkersPath+"/", work)
+	}
+	if c.WorkersOnly {
+		b.Handler = outer
+		return b, nil
+	}
 	outer.Handle("/", g.Wrap(http.StripPrefix(c.Path, inner)))
 	b.Handler = outer
 	return b, nil

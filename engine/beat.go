@@ -21,6 +21,11 @@ func (s *session) beats(ctx context.Context) {
 	// end when the engine fences itself.
 	tick := time.NewTicker(max(time.Millisecond, every-time.Since(s.beat)))
 	defer tick.Stop()
+	next := tick.Reset
+	if s.config.Beside != nil {
+		tick.Stop() // whoever has it beat says when
+		next = func(time.Duration) {}
+	}
 	last, retrying := s.beat, true
 	defer s.liveness.beats.stop()
 	for number := int64(1); ; number++ {
@@ -51,7 +56,7 @@ func (s *session) beats(ctx context.Context) {
 		case err == nil:
 			if last = sent; retrying {
 				retrying = false
-				tick.Reset(every)
+				next(every)
 			}
 			s.setFenceAt(last.Add(3 * every))
 		case ctx.Err() != nil:
@@ -63,7 +68,7 @@ func (s *session) beats(ctx context.Context) {
 			s.trouble(ctx, "beat", err)
 			// Broken connections fail at once, one after the other.
 			retrying = true
-			tick.Reset(max(time.Millisecond, min(time.Until(end), every/8)))
+			next(max(time.Millisecond, min(time.Until(end), every/8)))
 		}
 	}
 }

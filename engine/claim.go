@@ -28,6 +28,9 @@ func (s *session) claim(ctx context.Context) {
 		notified bool   // woken from idleness by a notification
 	)
 	defer s.liveness.claims.stop()
+	if len(s.runners) == 0 {
+		return // it could only pass on what it claims
+	}
 	for ctx.Err() == nil {
 		s.liveness.claims.mark()
 		if s.lookAgain.Swap(false) {
@@ -40,7 +43,7 @@ func (s *session) claim(ctx context.Context) {
 			continue
 		}
 		room := 0
-		if notified && !view.many() && view.isFirst(recent) && !s.pauses.has(recent.Queue) {
+		if notified && !s.guests.any() && !view.many() && view.isFirst(recent) && !s.pauses.has(recent.Queue) {
 			room = s.pools.room(recent.Lane, time.Now())
 		}
 		if recent, ok := s.permits.bound(recent, room); ok {

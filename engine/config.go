@@ -49,6 +49,19 @@ type Config struct {
 	// Version is the version of the program, shown in the roster.
 	Version string
 
+	// Beside is another engine of the same store, in this process. Then this one takes jobs and performs
+	// them, and does nothing else: it leaves to the other what engines do for each other, such as burials
+	// and promotions, and learns from it what is new. So a process may have a thousand of them, each with a
+	// place of its own in the roster. It sends heartbeats only when [Engine.Beat] is called, four in the
+	// time to live being enough, and Run returns [store.ErrBuried] when it has lost its place. MaxOutage,
+	// the settings of leases, Retention and schedules have no effect.
+	Beside *Engine
+
+	// Host and PID, of an engine beside another one, are those of the process that it works for, as the
+	// roster shows them. The default is this process.
+	Host string
+	PID  int
+
 	// How it lives, and how it ends.
 
 	// TimeToLive is how long an engine may be silent before others count it as dead. It sends four

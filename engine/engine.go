@@ -32,6 +32,7 @@ type Engine struct {
 	current        atomic.Pointer[session] // while Run works: takes inline runs
 	liveness       liveness
 	former         []*session // fenced, and perhaps in the roster; of Run, and of the session that it runs
+	guests         guests     // engines beside this one
 }
 
 // New makes an engine for the kinds of the mux. It does not touch the store. The error says which
@@ -114,6 +115,9 @@ func (e *Engine) Run(ctx context.Context) error {
 		}
 		if asked.Err() != nil {
 			return drainReason(asked)
+		}
+		if e.config.Beside != nil {
+			return fmt.Errorf("engine: %w", err)
 		}
 		e.former = append(e.former, s)
 	}

@@ -25,6 +25,10 @@ const (
 	fewOutcomes = 512
 	maxRest     = 25 * time.Millisecond
 	flowRest    = 5 * time.Millisecond // at most, while outcomes are of jobs that others may wait for
+
+	// gatherFor is how long an engine beside another one waits before a flush: who waits for the record has ended
+	// many runs at once, mostly, and ends no more before that.
+	gatherFor = 200 * time.Microsecond
 )
 
 // finish is the last stage. Outcomes gather while the previous flush runs, so the load itself sets
@@ -40,6 +44,9 @@ func (s *session) finish(ended <-chan *task) {
 	var unknowns sync.WaitGroup
 	defer unknowns.Wait()
 	for t := range ended {
+		if s.config.Beside != nil {
+			time.Sleep(gatherFor)
+		}
 		batch = s.gather(batch[:0], t, ended)
 		// An outcome that may be in a transaction whose commit still runs is
 		// recorded by itself: its flush may have to wait for that commit.
@@ -55,7 +62,7 @@ func (s *session) finish(ended <-chan *task) {
 		buf = slices.Grow(buf[:0], n)
 		began := time.Now()
 		s.flush(batch[:n], buf)
-		if 1 < n && n < fewOutcomes && !slices.ContainsFunc(batch[:n], isInline) {
+		if 1 < n && n < fewOutcomes && s.config.Beside == nil && !slices.ContainsFunc(batch[:n], isInline) {
 			longest := maxRest
 			if slices.ContainsFunc(batch[:n], func(t *task) bool { return t.done.Flow }) {
 				longest = flowRest

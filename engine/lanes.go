@@ -171,16 +171,23 @@ func (s *session) watchPauses(ctx context.Context) {
 		if err != nil {
 			return pause{}, err
 		}
-		if s.pauses.update(names) {
-			s.passedOver.Store(true) // what was resumed
-			s.wakeups[work].notify()
-		}
+		s.pausedNow(names)
+		s.guests.pause(names)
 		sleep(ctx, pauseSpacing)
 		return pause{next: s.shared(s.config.TimeToLive / 4)}, nil
 	})
 }
 
-// claimable leaves out the lanes of paused queues, and those that are avoided for a while. The
+// pausedNow notes which queues are paused.
+func (s *session) pausedNow(names []string) {
+	if s.pauses.update(names) {
+		s.passedOver.Store(true) // what was resumed
+		s.wakeups[work].notify()
+	}
+}
+
+// claimable leaves out the lanes of paused queues, those that are avoided for a while, and those that begin with what
+// only an engine beside this one can run. The
 // lanes of a queue that this engine believes to be paused are left out too, since it would return
 // what it claimed there; but then one of both is out of date.
 func (s *session) claimable(heads []store.LaneHead) []store.LaneHead {
@@ -188,12 +195,12 @@ func (s *session) claimable(heads []store.LaneHead) []store.LaneHead {
 	for _, head := range heads {
 		believed := s.pauses.has(head.Queue)
 		news = news || believed != head.Paused
-		if !believed && !head.Paused && !s.pools.avoids(head.Lane, now) {
+		if !believed && !head.Paused && !s.pools.avoids(head.Lane, now) && !s.leftToGuests(head) {
 			kept = append(kept, head)
 		}
 	}
 	if news {
-		s.wakeups[pausedQueues].notify()
+		s.askPauses()
 	}
 	return kept
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -102,6 +103,10 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	e.liveness.beats.mark()
 	decls := e.mux.Declarations()
 	info := store.EngineInfo(s.me)
+	if e.config.Beside != nil {
+		// That this process lives or is gone proves nothing.
+		info = store.EngineInfo{Host: cmp.Or(e.config.Host, info.Host), PID: cmp.Or(e.config.PID, info.PID), ByBeats: true}
+	}
 	info.Token, info.Instance, info.Version = s.token, e.config.Instance, e.config.Version
 	info.Queues, info.Slots, info.TimeToLive, info.MaxOutage = e.config.Queues, e.config.Slots, e.config.TimeToLive, e.config.MaxOutage
 	if _, ok := e.store.(store.LivenessLocker); !ok {
@@ -145,13 +150,17 @@ func (s *session) run(ctx context.Context) error {
 	claiming, stopClaiming := context.WithCancel(ctx)
 	defer stopClaiming()
 	var side, leads sync.WaitGroup
-	for _, loop := range []func(context.Context){
-		s.beats, s.watchFence, s.listen, s.promote, s.watch, s.watchCancellations, s.decide, s.watchPauses, s.fire, s.rollUpStats, s.watchUnresponsive, s.announceLong, s.shareWork, s.keepPermits, s.tidyPermits, s.recordSteps,
-	} {
+	loops := []func(context.Context){s.beats, s.watchFence, s.watchCancellations, s.announceLong, s.shareWork, s.keepPermits, s.recordSteps}
+	if s.config.Beside != nil {
+		loops = append(loops, s.hostNews)
+	} else {
+		loops = append(loops, s.listen, s.promote, s.watch, s.decide, s.watchPauses, s.fire, s.rollUpStats, s.watchUnresponsive, s.tidyPermits)
+		// Leases are given back as soon as the engine is told to stop.
+		leads.Go(func() { s.holdLeases(claiming) })
+	}
+	for _, loop := range loops {
 		side.Go(func() { loop(signals) })
 	}
-	// Leases are given back as soon as the engine is told to stop.
-	leads.Go(func() { s.holdLeases(claiming) })
 
 	go func() {
 		select {

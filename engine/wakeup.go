@@ -132,10 +132,14 @@ func (s *session) listen(ctx context.Context) {
 				}
 			})
 			first, began = false, true
-			s.listening.Store(true)
+			if !s.listening.Swap(true) {
+				s.guests.listens(true)
+			}
 			s.hear(news)
+			s.guests.hear(news)
 		})
 		s.listening.Store(false)
+		s.guests.listens(false)
 		s.wakeups[work].notify() // it may be waiting for long, believing that it would be called
 		if err != nil {
 			s.trouble(ctx, "listen", err)
@@ -168,12 +172,17 @@ func (s *session) hear(news store.News) {
 	case news.Lot == 0:
 		s.wakeups[work].notify()
 	case s.draws(news.Lot):
-		s.drawn.Store(true)
-		if !s.pools.hasRoom(time.Now()) {
-			s.passOn()
-		}
-		s.wakeups[work].notify()
+		s.wakeDrawn()
 	}
+}
+
+// wakeDrawn has the session look for work of which few were notified.
+func (s *session) wakeDrawn() {
+	s.drawn.Store(true)
+	if !s.pools.hasRoom(time.Now()) {
+		s.passOn()
+	}
+	s.wakeups[work].notify()
 }
 
 // drawFew is how many engines of a fleet look when jobs are enqueued: two, since one may just have
@@ -184,12 +193,15 @@ const drawFew = 2
 // every second or two.
 const newFor = 5 * time.Second
 
+// isNew reports whether others may not know the engine yet.
+func (s *session) isNew() bool { return time.Since(s.beat) < newFor }
+
 // draws reports whether this engine is one of the few that a number draws. All engines of the same
 // queues draw the same ones, as far as they know each other. One that others may not know yet looks
 // whatever the number is: they do not count on it, nor tell it of what is too much for them.
 func (s *session) draws(lot uint64) bool {
 	peers := s.peers.Load()
-	if peers == nil || time.Since(s.beat) < newFor {
+	if peers == nil || s.isNew() {
 		return true
 	}
 	mine, before := draw(s.token, lot), 0

@@ -46,8 +46,9 @@ func (s *session) watch(ctx context.Context) {
 			clear(seen) // after a gap nothing is proven
 		} else {
 			seen.update(roster, time.Now())
-			peers := s.peersOf(roster)
+			peers := peersOf(roster, s.config.Queues)
 			s.peers.Store(&peers)
+			s.guests.see(roster)
 			next = watchEvery * time.Duration(min(max(len(roster), 50), 100)) / 50
 			for _, e := range roster {
 				s.buryIfDead(ctx, e, seen[e.Token])
@@ -59,10 +60,10 @@ func (s *session) watch(ctx context.Context) {
 	}
 }
 
-// peersOf returns the engines of a roster that work on the same queues as this one.
-func (s *session) peersOf(roster []store.EngineInfo) (peers []store.EngineID) {
+// peersOf returns the engines of a roster that work on exactly these queues.
+func peersOf(roster []store.EngineInfo, queues []string) (peers []store.EngineID) {
 	for _, e := range roster {
-		if slices.Equal(e.Queues, s.config.Queues) {
+		if slices.Equal(e.Queues, queues) {
 			peers = append(peers, e.Token)
 		}
 	}
@@ -200,6 +201,17 @@ func (s *session) terminateBlockers(ctx context.Context, e store.EngineInfo, see
 // handlers when it notices, records nothing more, and joins again. The error matches
 // [store.ErrBuried] when there is no such engine.
 func Bury(ctx context.Context, st store.Store, token store.EngineID, why string) (int, error) {
+	return buryWith(ctx, st, store.Burial{Engine: token, Why: why})
+}
+
+// BuryDead takes an engine out of the roster if it did not beat within its time to live, which somebody watched: see
+// [Bury]. The error matches [store.ErrAlive] if it did.
+func BuryDead(ctx context.Context, st store.Store, token store.EngineID, timeToLive time.Duration) (int, error) {
+	return buryWith(ctx, st, store.Burial{Engine: token, Unless: timeToLive, Silent: timeToLive, Why: "stopped beating"})
+}
+
+func buryWith(ctx context.Context, st store.Store, b store.Burial) (int, error) {
+	token := b.Engine
 	roster, err := st.Engines(ctx)
 	if err != nil {
 		return 0, err
@@ -214,7 +226,7 @@ func Bury(ctx context.Context, st store.Store, token store.EngineID, why string)
 		}
 		var c clock
 		c.sample(ctx, st)
-		return st.Bury(ctx, store.Burial{Engine: token, Why: why}, lostAttempts{}.judge(scene, &c))
+		return st.Bury(ctx, b, lostAttempts{}.judge(scene, &c))
 	}
 	return 0, fmt.Errorf("engine %d: %w", token, store.ErrBuried)
 }

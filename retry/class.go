@@ -140,8 +140,11 @@ func innermost(err error) string {
 	for next := unwrap(err); next != nil; next = unwrap(err) {
 		err = next
 	}
-	if _, ok := err.(*valid.Error); ok {
+	switch e := err.(type) {
+	case *valid.Error:
 		return "stint.InvalidError" // as programs call it
+	case interface{ ErrorClass() string }: // of a program in another language
+		return e.ErrorClass()
 	}
 	return strings.TrimPrefix(reflect.TypeOf(err).String(), "*")
 }

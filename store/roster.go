@@ -128,6 +128,7 @@ type EngineInfo struct {
 	Slots      int           `json:"slots"`
 	TimeToLive time.Duration `json:"time_to_live"`
 	MaxOutage  time.Duration `json:"max_outage,omitempty"` // how long the store may be away from it before it gives up what it runs, if it can tell that from its own death
+	ByBeats    bool          `json:"-"`                    // its beats alone say whether it lives: others may speak for it when its process is gone
 	Joined     time.Time     `json:"joined"`               // set by the store
 	Beat       time.Time     `json:"beat"`                 // set by the store: the last beat
 	Running    []Position    `json:"running"`              // announced by the last beat

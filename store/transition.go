@@ -159,6 +159,9 @@ func describe(err error, stack string) *stint.Failure {
 	if p, ok := failure.As[*stint.PanicError](err); ok && p != nil && stack == "" {
 		f.Stack = p.Stack
 	}
+	if other, ok := failure.As[*failure.Foreign](err); ok && stack == "" {
+		f.Stack = other.Stack
+	}
 	list := retry.ErrorClasses(err)
 	if f.Class = list[0]; len(list) > 1 {
 		f.Classes = list
@@ -174,6 +177,10 @@ func AsResult(err error, end *Result) bool {
 		if len(s.Awaits) > 0 {
 			end.Awaits, _ = json.Marshal(s.Awaits) // strings can be encoded
 		}
+		return true
+	}
+	if r, ok := failure.As[*failure.Return](err); ok {
+		*end = Result{Outcome: stint.OutcomeReturned, Part: PartFront, Note: r.Why}
 		return true
 	}
 	if c, ok := failure.As[*failure.Cancel](err); ok {

@@ -7,7 +7,8 @@
 // from running, loading or framing anything that is not the server's own.
 //
 // Each role may do what those below it may: a viewer sees, an operator does what is done
-// every day, an admin may do everything.
+// every day, an admin may do everything. Beside these, a worker performs jobs and sees no
+// others.
 package guard
 
 import (
@@ -26,15 +27,16 @@ import (
 // Role says what a sender of requests may do.
 type Role int
 
-// The roles, each with what those before it may.
+// The roles, each with what those before it may, but a viewer no work.
 const (
 	Nobody   Role = iota // nothing
+	Worker               // take jobs and say how they ended, of some queues and kinds; nothing of what follows
 	Viewer               // see everything, but arguments if they are hidden from viewers
 	Operator             // do things to jobs, queues, schedules and engines; enqueue
 	Admin                // also what does whatever its arguments say: shell commands, HTTP requests; release leases, bury engines
 )
 
-var roleNames = []string{"nobody", "viewer", "operator", "admin"}
+var roleNames = []string{"nobody", "worker", "viewer", "operator", "admin"}
 
 // String is the role's name.
 func (r Role) String() string {
@@ -58,6 +60,9 @@ func (r *Role) UnmarshalText(text []byte) error {
 type Identity struct {
 	Name string // empty for a stranger
 	Role Role
+
+	// Queues and Kinds are what a worker may work on; none for all.
+	Queues, Kinds []string
 }
 
 type identityKey struct{}
@@ -170,7 +175,14 @@ func (g *Guard) Shield(next http.Handler) http.Handler {
 }
 
 // Wrap puts the guard before a handler, which gets the sender of a request by [Of].
-func (g *Guard) Wrap(next http.Handler) http.Handler {
+func (g *Guard) Wrap(next http.Handler) http.Handler { return g.wrap(next, needed) }
+
+// WrapWork is Wrap for the requests of workers, which need the role worker, or operator and more.
+func (g *Guard) WrapWork(next http.Handler) http.Handler {
+	return g.wrap(next, func(*http.Request) Role { return Worker })
+}
+
+func (g *Guard) wrap(next http.Handler, needed func(*http.Request) Role) http.Handler {
 	return g.Shield(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		if g.openSession(w, r) {
@@ -186,7 +198,7 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 				h.Add("WWW-Authenticate", way)
 			}
 			g.refuse(w, r, who, http.StatusUnauthorized, cmp.Or(err, errUnknown).Error())
-		case who.Role < needed(r):
+		case who.Role < needed(r), who.Role == Viewer && needed(r) == Worker:
 			g.refuse(w, r, who, http.StatusForbidden, "this is for the role "+needed(r).String())
 		default:
 			next.ServeHTTP(w, r.WithContext(With(r.Context(), who)))

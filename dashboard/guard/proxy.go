@@ -48,7 +48,7 @@ func (p Proxy) identify(r *http.Request) (Identity, bool) {
 	if !ok {
 		role = p.Others
 	}
-	return Identity{names[0], role}, true
+	return Identity{Name: names[0], Role: role}, true
 }
 
 func (p Proxy) trusts(remote string) bool {

@@ -18,6 +18,9 @@ type Token struct {
 	Name string
 	Role Role
 	Hash string // SHA-256 of the token, in hex
+
+	// Queues and Kinds are what a worker with the token may work on; none for all.
+	Queues, Kinds []string
 }
 
 // NewToken describes a token.
@@ -33,8 +36,10 @@ func (t Token) check() error {
 		return fmt.Errorf("a token has no name")
 	case err != nil || len(raw) != sha256.Size:
 		return fmt.Errorf("the token %s: its hash is not the SHA-256 of a token in hex", t.Name)
-	case t.Role < Viewer || t.Role > Admin:
+	case t.Role < Worker || t.Role > Admin:
 		return fmt.Errorf("the token %s has no role", t.Name)
+	case t.Role != Worker && len(t.Queues)+len(t.Kinds) > 0:
+		return fmt.Errorf("the token %s: queues and kinds bound the role worker only", t.Name)
 	}
 	return nil
 }
@@ -45,7 +50,7 @@ func (g *Guard) bearer(secret string) (who Identity, found bool) {
 	got := []byte(hex.EncodeToString(sum[:]))
 	for _, t := range g.tokens {
 		if subtle.ConstantTimeCompare(got, []byte(t.Hash)) == 1 {
-			who, found = Identity{t.Name, t.Role}, true
+			who, found = Identity{t.Name, t.Role, t.Queues, t.Kinds}, true
 		}
 	}
 	if g.link.is(secret) {
@@ -61,7 +66,7 @@ type link struct {
 	value  string // what that holds, which is not the secret
 }
 
-var linkIdentity = Identity{"link", Admin}
+var linkIdentity = Identity{Name: "link", Role: Admin}
 
 func newLink(secret string) *link {
 	mac := hmac.New(sha256.New, []byte(secret))

@@ -74,7 +74,7 @@ func (u *users) remembered(name, password string) (Identity, bool) {
 	one, sum := u.byName[name], u.sum(name, password)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return Identity{one.Name, one.Role}, time.Now().Before(u.known[sum])
+	return Identity{Name: one.Name, Role: one.Role}, time.Now().Before(u.known[sum])
 }
 
 // compare identifies a user by a password. For an unknown name it takes as long.
@@ -95,7 +95,7 @@ func (u *users) compare(name, password string) (Identity, bool) {
 	defer u.mu.Unlock()
 	maps.DeleteFunc(u.known, func(_ [sha256.Size]byte, until time.Time) bool { return now.After(until) })
 	u.known[sum] = now.Add(rememberFor)
-	return Identity{one.Name, one.Role}, true
+	return Identity{Name: one.Name, Role: one.Role}, true
 }
 
 // sum stands for a name with a password, in this process only.

@@ -93,7 +93,7 @@ func (a *app) dashboard(ctx context.Context, f *dashboardFlags, l logFlags) erro
 	}
 	defer db.Close()
 	defer d.close()
-	if err := d.open(db.roles, nil); err != nil {
+	if err := d.open(db.roles, nil, nil); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.out, "The dashboard of %s is at\n\n  %s\n\n", a.db.place(), d.link())
@@ -123,6 +123,7 @@ type dashboardFlags struct {
 	keyFile  string
 
 	prefix  string // of the flags' names
+	gateway bool   // it is for workers only: the address is that of --gateway
 	anyPort bool   // the address is the default: use the next free port
 }
 
@@ -161,6 +162,9 @@ func (f *dashboardFlags) addAs(flags *pflag.FlagSet, usage string) {
 
 // flag is the name of a flag with its prefix; the address is --dashboard itself.
 func (f *dashboardFlags) flag(name string) string {
+	if f.gateway && name == "address" {
+		return "gateway"
+	}
 	return strings.TrimSuffix(f.prefix+name, "-address")
 }
 
@@ -190,7 +194,7 @@ func isLoopback(host string) bool {
 func (a *app) dashboardConfig(f *dashboardFlags) (c dashboard.Config, fresh string, err error) {
 	c = dashboard.Config{Path: f.path, API: api.Config{
 		Version: version(), Restricted: append(builtin.names(), demoHarmful...), HideArgs: f.hideArgs, Bounded: boundedKinds(), CheckArgs: builtin.check,
-	}}
+	}, WorkersOnly: f.gateway}
 	if c.Path != "" {
 		_, err := dashboard.New(nil, c)
 		if invalid, ok := errors.AsType[*stint.InvalidError](err); ok {
@@ -222,7 +226,7 @@ func (a *app) admit(f *dashboardFlags) (g guard.Config, fresh string, err error)
 	case !f.isLocal() && !named && g.Link == "":
 		return g, "", withHint(settingf(f.flag("address"), "others can reach %s, and no setting says who may", f.address),
 			"name tokens, users or a proxy in the file of settings (stint dashboard token --help), or set %s; 127.0.0.1:7070 is for this machine alone", secretVariable)
-	case f.isLocal() && !named:
+	case f.isLocal() && !named && !f.gateway:
 		g.Stranger = guard.Viewer
 	}
 	if g.Hosts, err = f.hostsOf(); err != nil {
@@ -257,7 +261,7 @@ func (f *dashboardFlags) hostsOf() ([]string, error) {
 // viewersOnly gives the role viewer to all that the guard knows by name.
 func viewersOnly(g guard.Config) guard.Config {
 	for i := range g.Tokens {
-		g.Tokens[i].Role = guard.Viewer
+		g.Tokens[i].Role = min(g.Tokens[i].Role, guard.Viewer)
 	}
 	for i := range g.Users {
 		g.Users[i].Role = guard.Viewer

@@ -23,6 +23,7 @@ import (
 	"github.com/stint-go/stint/dashboard"
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/gateway"
 	"github.com/stint-go/stint/observe/probes"
 	"github.com/stint-go/stint/observe/prom"
 	"github.com/stint-go/stint/store"
@@ -74,7 +75,7 @@ func (a *app) listenDashboard(f *dashboardFlags, v *vitals, log *slog.Logger) (*
 	}
 	l, err := f.listen()
 	if err != nil {
-		return nil, notServed("the dashboard", f.address, "--"+f.flag("address"), strconv.Itoa(dashboardPort), err)
+		return nil, notServed("the "+map[bool]string{false: "dashboard", true: "gateway"}[f.gateway], f.address, "--"+f.flag("address"), strconv.Itoa(dashboardPort), err)
 	}
 	host, _, _ := net.SplitHostPort(f.address)
 	d := &dashboardServer{
@@ -142,7 +143,7 @@ func (d *dashboardServer) link() string {
 
 // open begins to serve a database. Health answers probes from now on; nil asks whether
 // the database answers. The metrics are those of the process and of the store.
-func (d *dashboardServer) open(db fullStore, health probes.Engine) error {
+func (d *dashboardServer) open(db fullStore, health probes.Engine, workers *gateway.Gateway) error {
 	if d == nil {
 		return nil
 	}
@@ -150,6 +151,7 @@ func (d *dashboardServer) open(db fullStore, health probes.Engine) error {
 	c.API.Bury = func(ctx context.Context, e store.EngineID, why string) (int, error) {
 		return engine.Bury(ctx, db, e, why)
 	}
+	c.API.Workers = workers
 	waiting := prometheus.NewRegistry()
 	waiting.MustRegister(prom.Store(db))
 	c.Metrics, c.Health = d.vitals.metrics(waiting), health
@@ -158,11 +160,19 @@ func (d *dashboardServer) open(db fullStore, health probes.Engine) error {
 		return err
 	}
 	d.board.Store(board)
-	c.Log.Info("serving the dashboard", "address", d.address.String())
+	c.Log.Info("serving the "+d.what(), "address", d.address.String())
 	if d.inClear {
-		c.Log.Warn("the dashboard is served in clear: others on the way can read passwords and tokens; give it a certificate, or a proxy that has one")
+		c.Log.Warn("the " + d.what() + " is served in clear: others on the way can read passwords and tokens; give it a certificate, or a proxy that has one")
 	}
 	return nil
+}
+
+// what is what it serves.
+func (d *dashboardServer) what() string {
+	if d.config.WorkersOnly {
+		return "gateway"
+	}
+	return "dashboard"
 }
 
 // ServeHTTP serves the dashboard, or probes only before the database is open.

@@ -99,7 +99,7 @@ func (a *admission) read(e entry) error {
 			a.tokens = append(a.tokens, t)
 		} else {
 			t, err = a.readNamed(one, e.key, "bcrypt", checkBcrypt)
-			a.users = append(a.users, guard.User(t))
+			a.users = append(a.users, guard.User{Name: t.Name, Role: t.Role, Hash: t.Hash})
 		}
 		if err != nil {
 			return err
@@ -126,6 +126,10 @@ func (a *admission) readNamed(e entry, array, hash string, checkHash func(string
 	known.Var(checked("name", checkName).in(&t.Name), "name", "")
 	known.Var(roles.in(&t.Role), "role", "")
 	known.Var(checked("hash", checkHash).in(&t.Hash), hash, "")
+	if array == tokenKey {
+		known.Var(nameList(&t.Queues, "queues"), "queues", "")
+		known.Var(nameList(&t.Kinds, "kinds"), "kinds", "")
+	}
 	err = e.fill(known, "name", "role", hash)
 	return t, err
 }

@@ -72,6 +72,9 @@ func (a *app) workCommand() *cobra.Command {
 			if w.board != nil {
 				fmt.Fprintln(a.out, "dashboard:", w.board.link())
 			}
+			if w.gateway != nil {
+				fmt.Fprintln(a.out, "gateway:", w.gateway.link())
+			}
 		})
 	})
 	flags.add(cmd.Flags())
@@ -113,8 +116,12 @@ func (a *app) check(f *engineFlags) (*stint.Mux, error) {
 		addDemoKinds(mux)
 	}
 	a.declareLimits(mux)
-	if !f.board.isOff() {
-		if _, _, err := a.dashboardConfig(&f.board); err != nil {
+	gateway := f.forWorkers()
+	for _, served := range []*dashboardFlags{&f.board, &gateway} {
+		if served.isOff() {
+			continue
+		}
+		if _, _, err := a.dashboardConfig(served); err != nil {
 			return nil, err
 		}
 	}
@@ -152,6 +159,7 @@ type engineFlags struct {
 
 	memory       int64
 	health       string
+	gateway      string
 	metricsEvery time.Duration
 
 	logFlags
@@ -182,11 +190,12 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 
 	flags.Var(sizes.in(&f.memory), "memory-limit", "when the process is larger than this, take no more jobs, let those that run end, and exit with code 4: 512MiB (default none)")
 	flags.Var(addresses("9070").in(&f.health), "health", "serve /healthz, /readyz and /metrics at this address: 127.0.0.1:9070 for this machine alone, :9070 for all (default none)")
+	flags.Var(addresses("7072").in(&f.gateway), "gateway", "serve workers in other languages at this address: 127.0.0.1:7072; the settings of the dashboard hold for it too (default with the dashboard only)")
 	f.metricsEvery = engine.DefaultMetricsEvery
 	flags.Var(intervals.in(&f.metricsEvery), "metrics-every", "how often to store what the engine counted: 1m, or off")
 
 	elsewhere(flags, workTable, "queues", "kinds", "slots", "instance", "strict-instance", "time-to-live", "max-outage", "grace", "poll", "wait-for-database",
-		"lease", "lease-wait", "memory-limit", "health", "metrics-every")
+		"lease", "lease-wait", "memory-limit", "health", "gateway", "metrics-every")
 	elsewhere(flags, "", "retention") // a table of its own, since it is a table itself
 	// The environment does not set these: a variable that is left over must not permit more.
 	orFile(flags, below(workTable, "demo"), "demo")
@@ -195,6 +204,13 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	orFile(flags, "kinds.http.callback", "http-callback")
 	f.logFlags.add(flags)
 	f.board.add(flags)
+}
+
+// forWorkers are the settings of the gateway: those of the dashboard at another address.
+func (f *engineFlags) forWorkers() dashboardFlags {
+	g := f.board
+	g.address, g.anyPort, g.gateway, g.readOnly = f.gateway, false, true, false
+	return g
 }
 
 type logFlags struct{ logLevel, logFormat string }

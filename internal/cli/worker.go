@@ -21,6 +21,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/gateway"
 	"github.com/stint-go/stint/observe"
 	"github.com/stint-go/stint/observe/prom"
 	"github.com/stint-go/stint/observe/spans"
@@ -39,6 +40,7 @@ type worker struct {
 	counted *prom.Events
 	vitals  *vitals
 	board   *dashboardServer // nil without --dashboard
+	gateway *dashboardServer // nil without --gateway
 	tracer  *spans.Tracer    // nil where traces go nowhere
 	joined  atomic.Bool
 	until   time.Time // when to give up reaching the database
@@ -54,7 +56,7 @@ func (a *app) work(ctx context.Context, f *engineFlags, successes slog.Level, op
 	if err := a.db.check(); err != nil {
 		return err
 	}
-	if f.kinds == nil && !f.demo {
+	if f.kinds == nil && !f.demo && f.gateway == "" {
 		return withHint(usagef("there is no kind to perform"), "on a shared database the built-in kinds are switched on: --kinds sh,http,steps")
 	}
 	w := &worker{engineFlags: f, app: a, mux: mux, level: successes, counted: prom.NewEvents(), until: time.Now().Add(f.wait)}
@@ -72,6 +74,11 @@ func (a *app) work(ctx context.Context, f *engineFlags, successes slog.Level, op
 		return err
 	}
 	defer w.board.close()
+	forWorkers := f.forWorkers()
+	if w.gateway, err = a.listenDashboard(&forWorkers, w.vitals, w.log); err != nil {
+		return err
+	}
+	defer w.gateway.close()
 	endTraces, err := w.trace(ctx)
 	if err != nil {
 		return err
@@ -101,24 +108,37 @@ func (a *app) work(ctx context.Context, f *engineFlags, successes slog.Level, op
 		return err
 	}
 	defer w.board.close() // before the database
-	if err := w.board.open(db.roles, w.vitals); err != nil {
-		return err
-	}
-	opened(w)
-	return w.run(ctx, db)
-}
-
-// run runs the engine. If it never joined the roster, because the database went away in
-// between, it tries again for as long as it would have tried to open the database.
-func (w *worker) run(ctx context.Context, db *database) error {
-	config := w.config(observe.Fan(w.note, w.counted.On, observe.Log(w.log, observe.LogConfig{Successes: w.level})))
-	if w.tracer != nil {
-		config.Client = stint.NewClient(db.roles).Use(w.tracer.Enqueue)
-	}
+	defer w.gateway.close()
+	config := w.engineConfig(db)
 	e, err := engine.New(db.roles, w.mux, config)
 	if err != nil {
 		return err
 	}
+	workers := gateway.New(db.roles, gateway.Config{Host: e, Client: config.Client, OnEvent: config.OnEvent})
+	defer workers.Close()
+	defer context.AfterFunc(ctx, workers.Close)() // they go to another gateway, or wait for the next program
+	if err := w.board.open(db.roles, w.vitals, workers); err != nil {
+		return err
+	}
+	if err := w.gateway.open(db.roles, w.vitals, workers); err != nil {
+		return err
+	}
+	opened(w)
+	return w.run(ctx, e)
+}
+
+// engineConfig is how the engine works on a database.
+func (w *worker) engineConfig(db *database) engine.Config {
+	config := w.config(observe.Fan(w.note, w.counted.On, observe.Log(w.log, observe.LogConfig{Successes: w.level})))
+	if w.tracer != nil {
+		config.Client = stint.NewClient(db.roles).Use(w.tracer.Enqueue)
+	}
+	return config
+}
+
+// run runs the engine. If it never joined the roster, because the database went away in
+// between, it tries again for as long as it would have tried to open the database.
+func (w *worker) run(ctx context.Context, e *engine.Engine) error {
 	if err := w.vitals.count(e); err != nil {
 		return err
 	}

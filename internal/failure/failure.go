@@ -55,6 +55,19 @@ type Cancel struct{ Why string }
 
 func (e *Cancel) Error() string { return "stint: cancelled: " + e.Why }
 
+// Return asks for the job to go back to the front of its queue, uncharged.
+type Return struct{ Why string }
+
+func (e *Return) Error() string { return "stint: returned: " + e.Why }
+
+// Foreign is an error of a program in another language.
+type Foreign struct{ Class, Message, Stack string }
+
+func (e *Foreign) Error() string { return e.Message }
+
+// ErrorClass names what it is, as that program calls it.
+func (e *Foreign) ErrorClass() string { return e.Class }
+
 // Awaited tells the signals of [Snooze.Awaits] from the questions: each once, in order.
 func Awaited(awaits map[string]string) (signals, questions []string) {
 	for step, signal := range awaits {

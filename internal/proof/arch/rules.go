@@ -23,6 +23,7 @@ var ranks = map[string]int{
 	"ops": 6,
 
 	"dashboard/view":       5,
+	"gateway":              5,
 	"stinttest":            5,
 	"internal/proof/sim":   5,
 	"internal/proof/chaos": 5,

@@ -1,0 +1,203 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/postgres"
+	"github.com/stint-go/stint/store"
+)
+
+// hosted starts an engine without kinds, for others to be beside.
+func hosted(t *testing.T, s store.Store) *engine.Engine {
+	host := newEngine(t, s, stint.NewMux(), engine.Config{})
+	run(t, host)
+	eventually(t, "the host has joined", func() bool { return host.Status().Engine != 0 })
+	return host
+}
+
+// keepBeating has an engine beat until the test ends.
+func keepBeating(t *testing.T, e *engine.Engine) {
+	tick := time.NewTicker(200 * time.Millisecond)
+	ctx := t.Context()
+	go func() {
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				_ = e.Beat(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+}
+
+func TestAnEngineBesideAnotherLivesForAsLongAsItIsMadeToBeat(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		mux := stint.NewMux()
+		began := make(chan struct{}, 2)
+		handle(mux, "long", func(ctx context.Context, _ *stint.Job) error {
+			began <- struct{}{}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		host := hosted(t, s)
+		e := newEngine(t, s, mux, engine.Config{Beside: host, TimeToLive: time.Second, Host: "elsewhere", PID: 7})
+		if err := e.Beat(t.Context()); !errors.Is(err, store.ErrBuried) {
+			t.Errorf("a heartbeat before it runs: %v", err)
+		}
+		if err := host.Beat(t.Context()); !errors.Is(err, engine.ErrNotBeside) {
+			t.Errorf("a heartbeat of the host: %v", err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- e.Run(context.WithoutCancel(t.Context())) }()
+		id := enqueue(t, s, "long", `{}`)
+		<-began
+		for until := time.Now().Add(3 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+			if err := e.Beat(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		roster, err := s.Engines(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(roster) != 2 || roster[1].Host != "elsewhere" || roster[1].PID != 7 || roster[1].BootID != "" || roster[1].Held {
+			t.Errorf("the roster is %+v", roster)
+		}
+		silent := time.Now()
+		if err := <-ended; !errors.Is(err, store.ErrBuried) {
+			t.Errorf("after it was silent Run returned %v", err)
+		}
+		if took := time.Since(silent); took > 2*time.Second {
+			t.Errorf("and that after %v", took)
+		}
+		eventually(t, "the host has buried it", func() bool {
+			roster, err := s.Engines(t.Context())
+			return err == nil && len(roster) == 1
+		})
+		if job := info(t, s, id); len(job.Attempts) != 1 || job.Attempts[0].Outcome != stint.OutcomeLost {
+			t.Errorf("its job has the attempts %+v", job.Attempts)
+		}
+	})
+}
+
+func TestAnAbandonedEngineStaysInTheRosterAndRecordsNothing(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		mux := stint.NewMux()
+		began := make(chan struct{}, 2)
+		handle(mux, "long", func(ctx context.Context, _ *stint.Job) error {
+			began <- struct{}{}
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), stint.ErrFenced) {
+				t.Errorf("its handler ends with %v", context.Cause(ctx))
+			}
+			return nil
+		})
+		e := newEngine(t, s, mux, engine.Config{Beside: hosted(t, s), TimeToLive: time.Minute})
+		e.Abandon() // which has no effect on one that does not run
+		ended := make(chan error, 1)
+		go func() { ended <- e.Run(context.WithoutCancel(t.Context())) }()
+		id := enqueue(t, s, "long", `{}`)
+		<-began
+		token := e.Status().Engine
+		e.Abandon()
+		if err := <-ended; !errors.Is(err, store.ErrBuried) {
+			t.Errorf("Run returned %v", err)
+		}
+		if job := info(t, s, id); job.State != stint.Running || len(job.Attempts) != 0 {
+			t.Errorf("its job is %s, with %+v", job.State, job.Attempts)
+		}
+		if n, err := engine.BuryDead(t.Context(), s, token, time.Minute); !errors.Is(err, store.ErrAlive) {
+			t.Errorf("it is buried before its time: %d, %v", n, err)
+		}
+		if n, err := engine.Bury(t.Context(), s, token, "test"); err != nil || n != 1 {
+			t.Errorf("burying it gives %d, %v", n, err)
+		}
+	})
+}
+
+func TestAnEngineWithoutKindsClaimsNothing(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		hosted(t, s)
+		id := enqueue(t, s, "unknown", `{}`)
+		time.Sleep(300 * time.Millisecond)
+		if job := info(t, s, id); job.State != stint.Available || len(job.Attempts) != 0 {
+			t.Errorf("the job is %s, with %+v", job.State, job.Attempts)
+		}
+	})
+}
+
+// Guests do not look by themselves here, so all that they do is by what the host hears and sees.
+func TestEnginesBesideAnotherHearWhatItHears(t *testing.T) {
+	_, s := openPool(t)
+	host := hosted(t, s)
+	eventually(t, "the host listens", func() bool { return host.Metrics().Listener.Notifications > 0 || enqueue(t, s, "other", `{}`) > 0 })
+	mux := stint.NewMux()
+	handle(mux, "k", func(context.Context, *stint.Job) error { return nil })
+	handle(mux, "other", func(context.Context, *stint.Job) error { return nil })
+	for range 2 {
+		e := newEngine(t, s, mux, engine.Config{Beside: host, TimeToLive: time.Minute, Poll: time.Hour, Slots: 2})
+		run(t, e)
+		keepBeating(t, e)
+	}
+	until(t, s, enqueue(t, s, "k", `{}`), stint.Completed)
+	if _, err := s.Pause(t.Context(), stint.DefaultQueue, "test", ""); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	id := enqueue(t, s, "k", `{}`)
+	time.Sleep(500 * time.Millisecond)
+	if job := info(t, s, id); job.State != stint.Available {
+		t.Errorf("a job of a paused queue is %s", job.State)
+	}
+	if _, err := s.Resume(t.Context(), stint.DefaultQueue); err != nil {
+		t.Fatal(err)
+	}
+	until(t, s, id, stint.Completed)
+	if err := s.SetLimit(t.Context(), "one", stint.LimitRule{AtOnce: 1}, "test", ""); err != nil {
+		t.Fatal(err)
+	}
+	until(t, s, enqueue(t, s, "k", `{}`, stint.Limited("one")), stint.Completed)
+}
+
+// A thousand idle workers are not to ask the database a thousand times for one job.
+func TestOfManyEnginesBesideAnotherFewLook(t *testing.T) {
+	var looks atomic.Int64
+	url := migrated.New(t)
+	s, err := postgres.Open(t.Context(), url, postgres.Config{OnQuery: func(q event.Query) {
+		if strings.Contains(q.Text, "stint.look(") {
+			looks.Add(1)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	host := hosted(t, s)
+	mux := stint.NewMux()
+	handle(mux, "k", func(context.Context, *stint.Job) error { return nil })
+	const many = 40
+	for range many {
+		e := newEngine(t, s, mux, engine.Config{Beside: host, TimeToLive: time.Minute, Poll: time.Hour, Slots: 1})
+		run(t, e)
+	}
+	time.Sleep(7 * time.Second) // until others know them all
+	before := looks.Load()
+	const jobs = 10
+	for range jobs {
+		until(t, s, enqueue(t, s, "k", `{}`), stint.Completed)
+		time.Sleep(50 * time.Millisecond)
+	}
+	if n := looks.Load() - before; n > 6*jobs {
+		t.Errorf("%d engines looked %d times for %d jobs", many, n, jobs)
+	}
+}

@@ -1,0 +1,432 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/internal/failure"
+	"github.com/stint-go/stint/store"
+)
+
+// worker is one that this gateway has, with its engine.
+type worker struct {
+	engine  *engine.Engine
+	stop    context.CancelFunc // ends the engine: it leaves the roster
+	id      store.EngineID
+	joining Joining
+	over    chan struct{} // closed when the engine has ended, or may record nothing more
+	left    chan struct{} // closed when the gateway has forgotten it
+
+	mu        sync.Mutex
+	runs      map[engine.Hold]*run
+	byJob     map[stint.ID]*run
+	waiting   []*run                    // not handed out yet
+	changed   chan struct{}             // closed when there is something to tell; made anew by who waits
+	polls     int                       // how many have begun
+	recorded  map[engine.Hold]time.Time // when runs ended that the store has
+	beaten    time.Time                 // when its last heartbeat came
+	abandoned bool                      // nothing more may be handed out
+}
+
+// remember is for how long a worker that asks again learns that an ending was recorded.
+const remember = 2 * time.Minute
+
+// run is a job that a handler of the engine has been called for.
+type run struct {
+	hold  engine.Hold
+	job   ClaimedJob
+	ctx   context.Context
+	calls chan call     // to the handler's goroutine
+	done  chan struct{} // closed when its end is recorded
+
+	// Guarded by worker.mu.
+	handed time.Time // when it was handed out; zero while it waits for that
+	missed int       // how many heartbeats since have not named it
+	reason string    // why it is to end; empty if it is not
+	told   bool      // by an answer to a claim
+
+	// Of the handler's goroutine.
+	recorded map[string]json.RawMessage // steps of earlier runs
+	answered map[string]json.RawMessage // steps of this one
+}
+
+// call runs in the goroutine of a handler. If it reports true the handler returns.
+type call func(ctx context.Context) (over bool, result json.RawMessage, err error)
+
+// perform is the handler of all kinds: it hands the job out and waits until the worker says how it ended.
+func (w *worker) perform(ctx context.Context, job *stint.Job) (json.RawMessage, error) {
+	r := &run{ctx: ctx, calls: make(chan call), done: make(chan struct{}), answered: map[string]json.RawMessage{}}
+	r.hold, _ = engine.HoldOf(ctx)
+	steps, err := engine.RecordedSteps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.recorded = steps
+	r.job = ClaimedJob{
+		Receipt: receiptOf(r.hold), ID: job.ID, Kind: job.Kind, Queue: job.Queue, Args: job.Args, Attempt: job.Attempt, Timeout: job.Timeout,
+		Tags: job.Tags, Metadata: job.Metadata, Correlation: job.Correlation, MayHaveRun: job.MayHaveRun, Created: job.Created, Steps: steps,
+	}
+	if !w.offer(r) {
+		return nil, stint.ErrFenced
+	}
+	ended := ctx.Done()
+	for {
+		select {
+		case c := <-r.calls:
+			if over, result, err := c(ctx); over {
+				r.markSteps()
+				return result, err
+			}
+		case <-ended:
+			if cause := context.Cause(ctx); !w.tellEnd(r, cause) {
+				return nil, cause
+			}
+			ended = nil
+		case <-w.over:
+			return nil, stint.ErrFenced
+		}
+	}
+}
+
+// markSteps notes that the run came to all recorded steps: which of these a worker looks at, nobody knows.
+func (r *run) markSteps() {
+	for name := range r.recorded {
+		if r.answered[name] == nil {
+			_, _ = stint.Step(r.ctx, name, func(context.Context) (json.RawMessage, error) { return nil, errors.ErrUnsupported })
+		}
+	}
+}
+
+// offer has a run handed out to the next claim.
+func (w *worker) offer(r *run) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.abandoned {
+		return false
+	}
+	w.runs[r.hold], w.byJob[r.job.ID] = r, r
+	// Handlers are called in any order.
+	at, _ := slices.BinarySearchFunc(w.waiting, r, func(a, b *run) int { return cmp.Compare(a.hold.Pos, b.hold.Pos) })
+	w.waiting = slices.Insert(w.waiting, at, r)
+	w.tellLocked()
+	return true
+}
+
+// tellEnd notes why a run is to end, and reports whether the worker is to say when it has: not if it does not
+// have it, and not if nothing of it will count or the engine leaves.
+func (w *worker) tellEnd(r *run, cause error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case errors.Is(cause, stint.ErrFenced), errors.Is(cause, stint.ErrStopping):
+		return false
+	case errors.Is(cause, stint.ErrTimeout):
+		r.reason = ReasonTimeout
+	default:
+		r.reason = ReasonCancelled
+	}
+	if r.handed.IsZero() {
+		w.waiting = slices.DeleteFunc(w.waiting, func(other *run) bool { return other == r })
+		return false
+	}
+	w.tellLocked()
+	return true
+}
+
+// tellLocked wakes the claim that waits.
+func (w *worker) tellLocked() {
+	if w.changed != nil {
+		close(w.changed)
+		w.changed = nil
+	}
+}
+
+// on hears the events of the engine.
+func (w *worker) on(e event.Event) {
+	switch e.Type {
+	case event.EventEnded:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if r := w.byJob[e.Job.ID]; r != nil {
+			w.forgetLocked(r)
+			w.recorded[r.hold] = time.Now()
+			close(r.done)
+		}
+	case event.EventDraining:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.tellLocked()
+	}
+}
+
+func (w *worker) forgetLocked(r *run) {
+	delete(w.runs, r.hold)
+	delete(w.byJob, r.job.ID)
+	w.waiting = slices.DeleteFunc(w.waiting, func(other *run) bool { return other == r })
+}
+
+// abandon ends all that the gateway does for the worker. The roster keeps it until it is buried.
+func (w *worker) abandon() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.abandoned {
+		w.abandoned = true
+		close(w.over)
+		w.tellLocked()
+		w.engine.Abandon()
+	}
+}
+
+// endClaims answers the claim that waits.
+func (w *worker) endClaims() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.polls++
+	w.tellLocked()
+}
+
+// claimAlive claims for a worker that lives, as it shows by that, and answers before its next sign of life is due.
+func (w *worker) claimAlive(ctx context.Context, most int, wait time.Duration) (News, error) {
+	if ttl := w.joining.TimeToLive; time.Since(w.lastBeat()) > ttl/4 {
+		if err := w.passOn(ctx); err != nil {
+			return News{}, err
+		}
+	}
+	return w.claim(ctx, most, min(wait, w.joining.TimeToLive/2)), nil
+}
+
+// passOn has the database know that the worker lives.
+func (w *worker) passOn(ctx context.Context) error {
+	sent := time.Now()
+	err := w.engine.Beat(ctx)
+	if errors.Is(err, store.ErrBuried) {
+		return ErrLost
+	}
+	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.beaten = sent
+	}
+	return err
+}
+
+// claim answers with up to so many jobs, and waits for the first up to a time. A later claim ends it.
+func (w *worker) claim(ctx context.Context, most int, wait time.Duration) News {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.polls++
+	mine := w.polls
+	w.tellLocked()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		if mine != w.polls || ctx.Err() != nil || w.abandoned {
+			return newNews(w.drains())
+		}
+		news := w.newsLocked(most)
+		if len(news.Jobs) > 0 || len(news.Cancel) > 0 || news.Drain || wait <= 0 {
+			return news
+		}
+		if w.changed == nil {
+			w.changed = make(chan struct{})
+		}
+		changed := w.changed
+		w.mu.Unlock()
+		select {
+		case <-changed:
+		case <-timer.C:
+			wait = 0
+		case <-ctx.Done():
+		}
+		w.mu.Lock()
+	}
+}
+
+// newsLocked takes up to so many jobs to hand out, and what was not told yet.
+func (w *worker) newsLocked(most int) (n News) {
+	n = newNews(w.drains())
+	now := time.Now()
+	for _, r := range w.waiting[:min(most, len(w.waiting))] {
+		r.handed = now
+		n.Jobs = append(n.Jobs, r.job)
+	}
+	w.waiting = slices.Delete(w.waiting, 0, len(n.Jobs))
+	for _, r := range w.runs {
+		if r.reason != "" && !r.told && !r.handed.IsZero() {
+			r.told = true
+			n.Cancel = append(n.Cancel, Cancel{r.job.Receipt, r.reason})
+		}
+	}
+	return n
+}
+
+func (w *worker) lastBeat() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.beaten
+}
+
+func (w *worker) drains() bool { return w.engine.Status().Leaving }
+
+// do has the handler of a run do something, and reports false if the run is over. The call may go on when
+// ctx has ended, and answers in any case.
+func (w *worker) do(ctx context.Context, r *run, c call) bool {
+	finished := make(chan struct{})
+	select {
+	case r.calls <- func(ctx context.Context) (bool, json.RawMessage, error) {
+		defer close(finished)
+		return c(ctx)
+	}:
+		<-finished
+		return true
+	case <-r.done:
+	case <-w.over:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// finish ends runs, and says what became of each when all are recorded, and whether the end of the worker kept some
+// from that.
+func (w *worker) finish(ctx context.Context, endings []Ending) (_ []Recorded, fenced bool, _ error) {
+	answers := make([]Recorded, len(endings))
+	waits := make([]*run, len(endings))
+	for i := range endings {
+		answers[i], waits[i] = w.end(ctx, &endings[i])
+	}
+	for i, r := range waits {
+		if r == nil {
+			continue
+		}
+		select {
+		case <-r.done:
+			answers[i] = Recorded{Status: OK}
+		case <-w.over:
+			answers[i], fenced = Recorded{Status: Fenced, Problem: "the worker lost its place in the roster"}, true
+		case <-ctx.Done():
+			return nil, fenced, context.Cause(ctx)
+		}
+	}
+	return answers, fenced, nil
+}
+
+// end ends one run. It returns the run if its record is to be waited for.
+func (w *worker) end(ctx context.Context, x *Ending) (Recorded, *run) {
+	hold, err := ParseReceipt(x.Receipt)
+	if err != nil {
+		return Recorded{Invalid, err.Error()}, nil
+	}
+	w.mu.Lock()
+	r, recorded := w.runs[hold], w.recorded[hold]
+	w.mu.Unlock()
+	switch {
+	case r != nil:
+	case !recorded.IsZero():
+		return Recorded{Status: OK}, nil
+	default:
+		return Recorded{Fenced, "the worker does not hold the job"}, nil
+	}
+	result, err := x.end()
+	if isInvalid(err) {
+		return Recorded{Invalid, err.Error()}, nil
+	}
+	w.do(ctx, r, func(context.Context) (bool, json.RawMessage, error) { return true, result, err })
+	return Recorded{}, r
+}
+
+// beat notes what runs, and passes on that the worker lives.
+func (w *worker) beat(ctx context.Context, running []Running) (News, error) {
+	w.note(running)
+	if err := w.passOn(ctx); err != nil {
+		return News{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := newNews(w.drains())
+	for _, r := range w.runs {
+		if r.reason != "" && !r.handed.IsZero() {
+			n.Cancel = append(n.Cancel, Cancel{r.job.Receipt, r.reason})
+		}
+	}
+	for _, one := range running {
+		if hold, err := ParseReceipt(one.Receipt); err == nil && w.runs[hold] == nil && w.recorded[hold].IsZero() {
+			n.Cancel = append(n.Cancel, Cancel{one.Receipt, ReasonLost})
+		}
+	}
+	return n, nil
+}
+
+// missedBeats is how many heartbeats may leave out a job before it counts as never received, and missedFor how
+// long ago it must have been handed out: longer than an answer may be under way.
+const (
+	missedBeats = 2
+	missedFor   = MaxWait
+)
+
+// note keeps what the worker says of what runs, and takes back what it was handed and does not know of.
+func (w *worker) note(running []Running) {
+	named := map[engine.Hold]bool{}
+	for _, one := range running {
+		hold, err := ParseReceipt(one.Receipt)
+		if err != nil {
+			continue
+		}
+		named[hold] = true
+		w.mu.Lock()
+		r := w.runs[hold]
+		w.mu.Unlock()
+		if r == nil {
+			continue
+		}
+		if one.Progress != nil {
+			stint.SetProgress(r.ctx, one.Progress.Fraction, one.Progress.Text)
+		}
+		for _, line := range one.Log {
+			stint.Logger(r.ctx).Info(line)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	for hold, r := range w.runs {
+		switch {
+		case r.handed.IsZero():
+		case named[hold]:
+			r.missed = 0
+		default:
+			r.missed++
+			if r.missed >= missedBeats && now.Sub(r.handed) > missedFor {
+				go w.do(context.Background(), r, func(context.Context) (bool, json.RawMessage, error) {
+					return true, nil, &failure.Return{Why: "the worker did not receive it"}
+				})
+			}
+		}
+	}
+	for hold, at := range w.recorded {
+		if now.Sub(at) > remember {
+			delete(w.recorded, hold)
+		}
+	}
+}
+
+// run finds a running job by its receipt.
+func (w *worker) run(receipt string) (*run, error) {
+	hold, err := ParseReceipt(receipt)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r := w.runs[hold]; r != nil {
+		return r, nil
+	}
+	return nil, ErrLost
+}
