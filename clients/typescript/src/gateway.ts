@@ -5,7 +5,7 @@ import { text as textOf } from "node:stream/consumers";
 import { GatewayError, isPassing } from "./errors.js";
 
 export interface GatewayOptions {
-  /** One address or several; a link with ?token=… gives the token too. Default: STINT_GATEWAY, split at commas. */ gateway?: string | string[];
+  /** One address or several; a link with ?token=… gives the token too. Default: STINT_GATEWAY_URL, split at commas. */ gateway?: string | string[];
   /** Default: STINT_TOKEN. */ token?: string;
 }
 
@@ -27,7 +27,7 @@ export class Gateways {
   at = 0;
 
   constructor(options: GatewayOptions = {}) {
-    const given = options.gateway ?? process.env.STINT_GATEWAY?.split(",") ?? [];
+    const given = options.gateway ?? process.env.STINT_GATEWAY_URL?.split(",") ?? [];
     let token = options.token;
     this.#bases = [given].flat().filter((text) => text.trim() !== "").map((text) => {
       const url = new URL(text.trim());
@@ -37,7 +37,7 @@ export class Gateways {
       return url;
     });
     if (!this.#bases.every((url) => url.protocol in agents)) throw new TypeError("the address of a gateway begins with http:// or https://");
-    if (this.#bases.length === 0) throw new TypeError("no gateway is given: set the option gateway, or STINT_GATEWAY");
+    if (this.#bases.length === 0) throw new TypeError("no gateway is given: set the option gateway, or STINT_GATEWAY_URL");
     this.#token = token ?? process.env.STINT_TOKEN;
   }
 

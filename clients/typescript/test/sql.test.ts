@@ -36,7 +36,7 @@ describe("enqueue by SQL", { skip }, () => {
   test("options are those of stint.enqueue", async () => {
     const kind = newKind("options");
     const id = await enqueue(db, kind, [1], {
-      queue: "mail", priority: -3, delay: "1h30m", retry: "exponential:5:1m", timeout: "90s", tags: ["a", "b c"], metadata: { x: [1] },
+      queue: "mail", priority: -3, delay: "1h30m", retry: "exponential:5:10s", timeout: "90s", tags: ["a", "b c"], metadata: { x: [1] },
       idempotencyKey: kind, unique: "until-ended", description: "a line", correlation: "c", urn: "urn:x", source: "test", startWithin: "2h",
     });
     const { rows } = await db.query(
