@@ -54,7 +54,6 @@ export class GatewayError extends NamedError {
   constructor(message: string, readonly status?: number, options?: ErrorOptions) {
     super(message, options);
   }
-
 }
 
 // What the errors of calls mean to a worker: this gateway does not have it; it is no more; no gateway takes that; the same call may succeed later.

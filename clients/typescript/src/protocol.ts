@@ -17,23 +17,23 @@ export interface ClaimedJob {
   steps?: Record<string, unknown>;
 }
 
-/** What claim, finish and beat answer. */
+/** What claim, finish and beat answer; results only finish. */
 export interface News {
   jobs?: ClaimedJob[];
   cancel?: { receipt: string; reason: StopReason }[];
   drain?: boolean;
-  /** Of finish only: what came of each result. */
-  results?: { status: "ok" | "fenced" | "invalid"; problem?: string }[];
+  results?: { status: "ok" | "fenced" | "invalid"; problem?: string }[] | null;
 }
 
-/** What a run said since the last beat. */
-export interface Said {
-  progress?: { fraction: number; text: string };
-  log?: string[];
+/** What the thread of the beats is told of a worker id. Times are those of Date.now. */
+export interface ToBeats {
+  worker: string;
+  join?: { home: number; every: number; ttl: number };
+  run?: { receipts: string[]; since: number }; // by a claim that was sent then
+  end?: string[];
+  moved?: number; // when the last claim was sent
+  leave?: true;
 }
-
-/** What the thread of the beats is told: a worker id with its beats in milliseconds, or which receipts it runs. */
-export type ToBeats = { worker: string; join?: { every: number; ttl: number }; run?: string[]; end?: string[]; leave?: true };
 
 /** What that thread tells. */
-export type FromBeats = { worker: string; news?: News; left?: "moved" | "gone" | "silent"; problem?: string };
+export type FromBeats = { worker: string; news?: News; left?: "gone" | "silent"; problem?: string };

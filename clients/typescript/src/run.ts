@@ -1,18 +1,22 @@
 import { backoff, pause } from "./duration.js";
 import { Cancel, isGone, isMoved, isPassing, NoRetry, Snooze, Stopped, type StopReason, Suspended } from "./errors.js";
 import type { Member } from "./member.js";
-import type { ClaimedJob, Said } from "./protocol.js";
+import type { ClaimedJob } from "./protocol.js";
 
-const maxLines = 1_000; // that wait for a beat; the oldest of more are left out
+const maxResult = 1 << 20; // bytes that a gateway takes
+const maxLines = 1_000; // that wait for a beat
 
-/** One run of a job. What its handler does from here on goes to the membership that claimed it. */
+/** One run of a job. What its handler does goes to the membership that claimed it. */
 export class Run {
   readonly #abort = new AbortController();
   readonly signal: AbortSignal = this.#abort.signal;
   /** Set when what the handler returns does not count any more. */
   over: "suspended" | "returned" | "lost" | undefined;
-  /** What no beat has taken yet. */
-  said: Said | undefined;
+  progress: { fraction: number; text: string } | undefined;
+  /** Lines that no beat has taken yet. */
+  readonly log: string[] = [];
+  /** Whether there is something to tell in a beat. */
+  unsaid = false;
 
   constructor(readonly claimed: ClaimedJob, readonly member: Member) {}
 
@@ -25,11 +29,11 @@ export class Run {
     if (!this.signal.aborted) this.#abort.abort(new Stopped(why));
   }
 
-  say(progress: Said["progress"], line?: string): void {
+  say(progress?: Run["progress"], line?: string): void {
     if (this.over !== undefined) return;
-    this.said ??= {};
-    if (progress !== undefined) this.said.progress = progress;
-    if (line !== undefined && (this.said.log ??= []).push(line) > maxLines) this.said.log.shift();
+    this.progress = progress ?? this.progress;
+    if (line !== undefined && this.log.length < maxLines) this.log.push(line);
+    this.unsaid = true;
     this.member.speakSoon();
   }
 
@@ -42,15 +46,13 @@ export class Run {
         const answer = await this.member.call<T & { suspended?: boolean }>(path, { body: { receipt: this.receipt, ...body }, signal: this.signal, at: this.member.home });
         if (!answer.suspended) return answer;
         this.over = "suspended";
-        this.member.unlist([this]);
-        throw new Suspended("the run is over, the job comes again");
+        this.member.forget([this]);
       } catch (err) {
         if (this.over !== undefined) throw err;
         if (isGone(err)) this.stop("lost"); // the run or the whole worker: beats tell which
         else if (isMoved(err) || (isPassing(err) && this.member.state !== "in")) {
           this.over = "returned";
           this.member.move();
-          throw new Suspended("the gateway has changed, the job comes again");
         } else if (!isPassing(err)) throw err;
         else await pause(backoff(failures), this.signal);
       }
@@ -61,7 +63,7 @@ export class Run {
   async perform(handler: () => unknown): Promise<string | undefined> {
     let outcome: string;
     try {
-      outcome = `"result":${JSON.stringify((await handler()) ?? null) ?? "null"}`;
+      outcome = resultOf(await handler());
     } catch (err) {
       outcome = this.#failure(err);
     }
@@ -75,16 +77,22 @@ export class Run {
     const stopped = this.signal.reason as Stopped | undefined;
     if (stopped?.why === "cancelled") return `"cancel":"cancelled"`;
     if (stopped?.why === "stopping") return `"return":true`;
-    if (!(err instanceof Error)) return problem("Error", String(err));
-    if (stopped?.why === "timeout" && (err === stopped || err.name === "AbortError")) return problem("Timeout", stopped.message);
+    if (!(err instanceof Error)) return failed("Error", String(err));
+    if (stopped?.why === "timeout" && (err === stopped || err.name === "AbortError")) return failed("Timeout", stopped.message);
     const named = err instanceof NoRetry && err.cause instanceof Error ? err.cause : err;
     const stacks: string[] = [];
     for (let e: unknown = err; e instanceof Error && stacks.length < 5; e = e.cause) stacks.push(e.stack ?? e.message);
-    return problem(named.constructor.name, err.message, stacks.join("\ncaused by: ").slice(0, 16_384), err instanceof NoRetry ? false : undefined);
+    return failed(named.constructor.name, err.message, stacks.join("\ncaused by: ").slice(0, 16_384), err instanceof NoRetry ? false : undefined);
   }
 }
 
+function resultOf(value: unknown): string {
+  const text = JSON.stringify(value ?? null) ?? "null";
+  if (Buffer.byteLength(text) > maxResult) throw new RangeError(`the result has ${Buffer.byteLength(text)} bytes of JSON, and ${maxResult} are allowed`);
+  return `"result":${text}`;
+}
+
 /** Returns a failed outcome. */
-export function problem(name: string, message: string, stack?: string, retry?: false): string {
-  return `"error":${JSON.stringify({ message, class: name, stack, retry })}`;
+export function failed(name: string, message: string, stack?: string, retry?: false): string {
+  return `"error":${JSON.stringify({ message: message.slice(0, 16_384), class: name, stack, retry })}`;
 }

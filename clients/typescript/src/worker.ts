@@ -7,7 +7,7 @@ import { type GatewayOptions, Gateways } from "./gateway.js";
 import { Job } from "./job.js";
 import { Member } from "./member.js";
 import type { FromBeats, ToBeats } from "./protocol.js";
-import { problem, type Run } from "./run.js";
+import type { Run } from "./run.js";
 
 export interface WorkerOptions extends GatewayOptions {
   /** Only jobs of these queues; all unless given. */ queues?: string[];
@@ -29,25 +29,26 @@ export type Handler<Args, Result> = (job: Job<Args>) => Promise<Result> | Result
 /** Performs jobs: an engine of the roster that gets its jobs from a gateway over HTTP. */
 export class Worker {
   /** @internal */ readonly gateways: Gateways;
-  /** @internal */ readonly closing = new AbortController();
   readonly #options: WorkerOptions;
+  readonly #slots: number;
   readonly #grace: number;
   readonly #kinds = new Map<string, { handler: Handler<any, unknown>; options: KindOptions }>();
   readonly #members = new Map<string, Member>();
-  readonly #runs = new Set<Run>();
-  readonly #graceOver = new AbortController();
+  readonly #runs = new Set<Run>(); // whose handlers have not returned
+  readonly #closing = new AbortController();
   #beats: Thread | undefined;
   #current: Member | undefined;
-  #joining = false;
-  #idle = () => {};
+  #started = false;
   #stopping: Promise<void> | undefined;
+  #graceOver = () => {};
   #ended = () => {};
 
   /** Resolves when the worker has stopped, or was drained. */
   readonly stopped = new Promise<void>((resolve) => (this.#ended = resolve));
 
   constructor(options: WorkerOptions = {}) {
-    this.#options = { slots: 10, ...options };
+    this.#options = options;
+    this.#slots = options.slots ?? 10;
     this.#grace = milliseconds(options.grace ?? "30s");
     this.gateways = new Gateways(options);
   }
@@ -78,14 +79,15 @@ export class Worker {
 
   /** Joins the roster, and returns when that is done. It waits for a gateway that does not answer yet. */
   async start(): Promise<void> {
-    if (this.#joining || this.#current || this.#stopping) throw new Error("the worker was started before");
+    if (this.#started) throw new Error("the worker was started before");
     if (this.#kinds.size === 0) throw new Error("the worker has no handlers");
+    this.#started = true;
     await this.#join(true);
   }
 
   /** Claims no more, lets jobs go on for the grace, then aborts them and hands them back. */
   async stop(): Promise<void> {
-    const timer = setTimeout(() => this.#graceOver.abort(), this.#grace);
+    const timer = setTimeout(() => this.#graceOver(), this.#grace);
     await this.drain();
     clearTimeout(timer);
   }
@@ -94,9 +96,9 @@ export class Worker {
     (this.#options.report ?? ((text) => console.error(`stint: ${text}`)))(problem);
   }
 
-  /** @internal How many slots are free, with those that a finish is about to free; 0 when no more is to be claimed. */
-  free(freed = 0): number {
-    return this.closing.signal.aborted ? 0 : Math.max(0, this.#options.slots! - this.#runs.size + freed);
+  /** @internal How many more handlers may be called. */
+  get room(): number {
+    return Math.max(0, this.#slots - this.#runs.size);
   }
 
   /** @internal */ tellBeats(message: ToBeats): void {
@@ -105,23 +107,10 @@ export class Worker {
 
   /** @internal */ async perform(run: Run): Promise<void> {
     this.#runs.add(run);
-    const { member, claimed } = run;
-    const handler = this.#kinds.get(claimed.kind)?.handler;
-    const outcome = handler ? await run.perform(() => handler(new Job(run))) : problem("UnknownKind", `this worker has no handler of ${claimed.kind}`);
-    for (let tries = 0; outcome !== undefined && run.said && tries < 6; tries++) {
-      if (tries > 0) await pause(backoff(tries));
-      await member.speak();
-    }
-    if (outcome !== undefined && member.state !== "gone" && run.over !== "lost") return member.finish(run, outcome);
-    member.unlist([run]);
-    this.release(run);
-  }
-
-  /** @internal Takes back the slot of a run. */
-  release(run: Run): void {
+    const outcome = await run.perform(() => this.#kinds.get(run.claimed.kind)!.handler(new Job(run)));
     this.#runs.delete(run);
-    if (this.#runs.size === 0) this.#idle();
-    this.#current?.poll();
+    void run.member.end(run, outcome);
+    if (outcome === undefined || run.member !== this.#current) this.#current?.makeRoom();
   }
 
   /** @internal Ends what runs, however long it takes, and leaves. */
@@ -131,7 +120,9 @@ export class Worker {
 
   /** @internal Joins anew after a membership has ended that claimed. */
   left(member: Member): void {
-    if (this.#current === member) this.#current = undefined;
+    if (member.state === "gone") this.#members.delete(member.id);
+    if (member !== this.#current) return;
+    this.#current = undefined;
     void this.#join();
   }
 
@@ -141,7 +132,6 @@ export class Worker {
       const member = this.#members.get(worker);
       if (problem) this.report(problem);
       if (news) member?.hear(news);
-      if (left === "moved") return member?.move();
       if (left) this.report(left === "gone" ? "the worker was buried: it stops what it ran" : "no beat succeeded for too long: the worker stops what it ran");
       if (left) member?.lose();
     });
@@ -153,48 +143,42 @@ export class Worker {
   }
 
   async #join(first = false): Promise<void> {
-    if (this.#joining) return;
-    this.#joining = true;
-    try {
-      for (let failures = 0; !this.closing.signal.aborted && this.#current === undefined; failures++) {
-        try {
-          await this.#joinOnce();
-        } catch (err) {
-          if (first && !isPassing(err)) throw err;
-          if (failures === 0) this.report(`the worker cannot join: ${(err as Error).message}`);
-          await pause(backoff(failures), this.closing.signal);
-        }
+    for (let failures = 0; !this.#closing.signal.aborted; failures++) {
+      try {
+        return await this.#joinOnce();
+      } catch (err) {
+        if (first && !isPassing(err)) throw err;
+        if (failures === 0) this.report(`the worker cannot join: ${(err as Error).message}`);
+        await pause(backoff(failures), this.#closing.signal);
       }
-    } finally {
-      this.#joining = false;
     }
   }
 
   async #joinOnce(): Promise<void> {
-    const { queues, slots, instance, version, timeToLive } = this.#options;
+    const { queues, instance, version, timeToLive } = this.#options;
     const kinds = [...this.#kinds].map(([name, { options: { maxLosses, ...options } }]) => ({ name, ...options, max_losses: maxLosses }));
-    const body = { kinds, queues, slots, instance, version, host: hostname(), pid: process.pid, time_to_live: timeToLive };
-    const at = this.gateways.at;
-    const joined = await this.gateways.call<{ worker: string; time_to_live: number; beat_every: number }>("POST", "/workers", { body, at });
-    const member = new Member(joined.worker, at, this);
-    if (this.closing.signal.aborted) return member.quit();
-    for (const [id, old] of this.#members) if (old.state === "gone") this.#members.delete(id);
+    const body = { kinds, queues, slots: this.#slots, instance, version, host: hostname(), pid: process.pid, time_to_live: timeToLive };
+    const home = this.gateways.at;
+    const joined = await this.gateways.call<{ worker: string; time_to_live: number; beat_every: number }>("POST", "/workers", { body, at: home });
+    const [ttl, every] = [joined.time_to_live / 1e6, joined.beat_every / 1e6];
+    const member = new Member(joined.worker, home, ttl, this);
+    if (this.#closing.signal.aborted) return member.quit();
     this.#beats ??= this.#startBeats();
     this.#members.set(member.id, member);
     this.#current = member;
-    this.tellBeats({ worker: member.id, join: { every: joined.beat_every / 1e6, ttl: joined.time_to_live / 1e6 } });
-    member.poll();
+    this.tellBeats({ worker: member.id, join: { home, every, ttl } });
+    member.trade();
   }
 
   async #shut(): Promise<void> {
-    this.closing.abort();
+    this.#closing.abort();
     const members = [...this.#members.values()];
-    const idle = new Promise<void>((resolve) => (this.#runs.size === 0 ? resolve() : (this.#idle = resolve)));
-    await Promise.all(members.map((member) => member.endPoll()));
-    await Promise.race([idle, pause(2 ** 31 - 1, this.#graceOver.signal)]);
-    this.#graceOver.abort();
+    const left = Promise.all(members.map((member) => member.gone));
+    const graceOver = new Promise<void>((resolve) => (this.#graceOver = resolve));
+    for (const member of members) member.move();
+    await Promise.race([left, graceOver]);
     for (const run of this.#runs) run.stop("stopping");
-    if (this.#runs.size > 0) await Promise.race([idle, pause(2_000)]);
+    if (this.#runs.size > 0) await Promise.race([left, pause(2_000)]);
     await Promise.all(members.map((member) => member.quit()));
     await this.#beats?.terminate();
     this.#ended();

@@ -76,16 +76,17 @@ test("Cancel cancels the job", { skip }, async () => {
   });
 });
 
-test("an outcome that is no JSON, or that the gateway refuses, fails the attempt", { skip }, async () => {
+test("a result that is too large, no JSON, or refused by the gateway fails the attempt", { skip }, async () => {
   const kind = newKind("result");
   const handler = (job: { args: string }) => {
     if (job.args === "snooze") throw new Snooze("for a while");
-    return 1n;
+    return job.args === "large" ? "x".repeat(1 << 20) : 1n;
   };
   await withWorker((w) => w.handle(kind, handler, { retry: "none" }), async () => {
-    const [big, snooze] = await client.enqueueMany([{ kind, args: "big" }, { kind, args: "snooze" }]);
+    const [big, snooze, large] = await client.enqueueMany([{ kind, args: "big" }, { kind, args: "snooze" }, { kind, args: "large" }]);
     await assert.rejects(client.result(big!, { timeout: "10s" }), (err: JobFailed) => err.failure?.class === "TypeError");
-    await assert.rejects(client.result(snooze!, { timeout: "10s" }), (err: JobFailed) => err.failure?.class === "InvalidOutcome");
+    await assert.rejects(client.result(snooze!, { timeout: "10s" }), (err: JobFailed) => err.failure?.class === "RangeError");
+    await assert.rejects(client.result(large!, { timeout: "10s" }), (err: JobFailed) => err.failure?.class === "RangeError" && /1048578 bytes/.test(err.message));
   }, { report: () => {} });
 });
 
