@@ -50,7 +50,7 @@ function plan(worker: string, member: Member, wait: number): void {
   }, Math.max(0, wait));
 }
 
-parentPort!.on("message", ({ worker, join, run, end = [], moved, leave }: ToBeats) => {
+parentPort!.on("message", ({ worker, join, run = [], since, end = [], moved, leave }: ToBeats) => {
   if (join) members.set(worker, { ...join, running: new Set(), good: 0, failures: 0 });
   const member = members.get(worker);
   if (!member) return;
@@ -58,10 +58,10 @@ parentPort!.on("message", ({ worker, join, run, end = [], moved, leave }: ToBeat
     clearTimeout(member.timer);
     members.delete(worker);
   }
-  for (const receipt of run?.receipts ?? []) member.running.add(receipt);
+  for (const receipt of run) member.running.add(receipt);
   for (const receipt of end) member.running.delete(receipt);
   // A claim passes on that the worker lives if nothing did so for a quarter of the time to live.
-  if (run) member.good = Math.max(member.good, run.since - member.every);
+  if (since) member.good = Math.max(member.good, since - member.every);
   if (moved) member.moved = moved;
   plan(worker, member, member.good + 2 * member.every - Date.now());
 });

@@ -1,21 +1,22 @@
 import { backoff, pause } from "./duration.js";
 import { isGone, isMoved, isRefused } from "./errors.js";
 import type { CallOptions } from "./gateway.js";
-import type { ClaimedJob, News } from "./protocol.js";
-import { failed, Run } from "./run.js";
+import { Job } from "./job.js";
+import { failed } from "./outcome.js";
+import type { News } from "./protocol.js";
 import type { Worker } from "./worker.js";
 
-type Ended = { run: Run; outcome: string; refused?: boolean };
+type Ended = { job: Job; outcome: string; refused?: true };
 
-const batchSize = 500; // results in one call
+const batchSize = 500; // outcomes in one call
 const batchLength = 1 << 23; // characters of them: a gateway reads 32 MiB
 
 /**
  * A membership in the roster: one worker id. A worker gets a new one when its gateway was restarted;
  * the old one goes on until what it runs has ended.
  *
- * One call is always on its way: it says how runs ended, if any did, and waits for the next jobs. When
- * more runs end a second call says so, upon which the gateway answers the first.
+ * One call is always on its way: it says how jobs ended, if any did, and waits for the next ones. When
+ * more jobs end a second call says so, upon which the gateway answers the first.
  */
 export class Member {
   /** in: it claims. moved: it only ends what runs. gone: nothing of it counts any more. */
@@ -23,64 +24,55 @@ export class Member {
   #leave = () => {};
   /** Resolves when it is gone. */
   readonly gone = new Promise<void>((resolve) => (this.#leave = resolve));
-  readonly #running = new Map<string, Run>();
+  readonly #running = new Map<string, Job>();
   readonly #ended: Ended[] = [];
   #calls = 0;
-  #roomier = false; // than the call on its way says
   #atMost = batchSize;
   #failures = 0;
-  #drains = false;
   #claimed = Date.now();
+  #roomier = false; // than the last claim says
+  #drains = false;
   #speech: NodeJS.Timeout | undefined;
   #spoken = Promise.resolve();
 
   /** The gateway at home is the one that it joined at: only that one takes its claims and steps. */
   constructor(readonly id: string, readonly home: number, readonly ttl: number, readonly worker: Worker) {}
 
-  call<T>(path: string, options: CallOptions): Promise<T> {
-    return this.worker.gateways.call<T>("POST", `/workers/${this.id}/${path}`, options);
+  call<T = News>(path: string, body: unknown, options: CallOptions = {}): Promise<T> {
+    return this.worker.gateways.call<T>("POST", `/workers/${this.id}/${path}`, { body, ...options });
   }
 
-  /** Takes what a gateway told. */
-  hear({ jobs, cancel }: News, since = 0): void {
-    if (jobs?.length) this.#take(jobs, since);
+  /** Takes what a gateway answered to a call that was sent then. */
+  hear({ jobs, cancel }: News, sent: number): void {
+    if (jobs?.length) this.#take(jobs.map((claimed) => new Job(claimed, this)), sent);
     for (const { receipt, reason } of cancel ?? []) {
-      const run = this.#running.get(receipt);
-      run?.stop(reason);
-      if (run && reason === "lost") this.forget([run]);
+      const job = this.#running.get(receipt);
+      job?.stop(reason);
+      if (job && reason === "lost") this.forget([job]);
     }
   }
 
-  #take(jobs: ClaimedJob[], since: number): void {
+  #take(jobs: Job[], since: number): void {
     if (this.state === "gone") return;
-    const runs = jobs.map((job) => new Run(job, this));
-    for (const run of runs) this.#running.set(run.receipt, run);
-    this.worker.tellBeats({ worker: this.id, run: { receipts: jobs.map((job) => job.receipt), since } });
-    for (const run of runs) {
-      if (this.state === "in") void this.worker.perform(run);
-      else void this.end(run, `"return":true`);
-    }
+    for (const job of jobs) this.#running.set(job.receipt, job);
+    this.worker.tellBeats({ worker: this.id, run: jobs.map((job) => job.receipt), since });
+    for (const job of jobs) void (this.state === "in" ? this.worker.perform(job) : this.end(job, `"return":true`));
   }
 
-  /** Takes how a run ended. What ends at about the same time shares a call. */
-  async end(run: Run, outcome: string | undefined): Promise<void> {
-    for (let tries = 0; outcome !== undefined && run.unsaid && tries < 6; tries++) {
-      if (tries > 0) await pause(backoff(tries));
+  /** Takes how a job ended; undefined is not to be sent. What ends at about the same time shares a call. */
+  async end(job: Job, outcome: string | undefined): Promise<void> {
+    for (let tries = 0; outcome && job.said && tries < 6; tries++) {
       await this.speak();
+      if (job.said) await pause(backoff(tries));
     }
-    if (outcome === undefined || run.over === "lost" || this.state === "gone") this.forget([run]);
-    else this.#ended.push({ run, outcome });
+    if (outcome && job.over !== "lost" && this.state !== "gone") this.#ended.push({ job, outcome });
+    else this.forget([job]);
     setImmediate(() => this.trade());
   }
 
-  /** Asks for jobs anew since there is more room. */
-  makeRoom(): void {
-    this.#roomier = true;
-    this.trade();
-  }
-
-  /** Calls the gateway if there is something to send or no call on its way. */
-  trade(): void {
+  /** Calls the gateway if there is something to say or ask. */
+  trade(roomier = false): void {
+    this.#roomier ||= roomier;
     const asks = this.state === "in" && (this.#calls === 0 || this.#roomier);
     if (this.#calls < 2 && this.state !== "gone" && (asks || this.#ended.length > 0)) void this.#trade();
   }
@@ -89,10 +81,8 @@ export class Member {
     this.#calls++;
     const batch = this.#nextBatch();
     try {
-      if (this.state === "in") await this.#finishAndClaim(batch);
-      else this.#settle(batch, await this.call<News>("finish", { body: `{"results":[${listed(batch)}]}` }));
-      this.#failures = 0;
-      this.#atMost = batchSize;
+      await this.#finishAndClaim(batch);
+      [this.#failures, this.#atMost] = [0, batchSize];
     } catch (err) {
       const refused = isRefused(err) && batch.length > 0;
       if (refused && batch.length === 1) this.#refuse(batch[0]!, (err as Error).message);
@@ -105,16 +95,18 @@ export class Member {
   }
 
   async #finishAndClaim(batch: Ended[]): Promise<void> {
-    this.#roomier = false;
-    const since = (this.#claimed = Date.now());
-    const claim = `"max":${this.worker.room},"wait":"25s"`;
+    const sent = Date.now();
+    const results = `"results":[${batch.map(({ job, outcome }) => `{"receipt":"${job.receipt}",${outcome}}`).join()}]`;
+    if (this.state !== "in") return this.#settle(batch, await this.call("finish", `{${results}}`), sent);
+    [this.#claimed, this.#roomier] = [sent, false];
+    const claim = `{"max":${this.worker.room},"wait":"25s"}`;
     const options = { at: this.home, timeout: Math.min(25_000, this.ttl / 2) + 10_000 };
-    const body = batch.length > 0 ? `{"results":[${listed(batch)}],"claim":{${claim}}}` : `{${claim}}`;
-    const news = await this.call<News>(batch.length > 0 ? "finish" : "claim", { body, ...options });
-    this.#settle(batch, news, since);
-    // A gateway that does not have the worker may answer it to a finish, but refuses a claim.
+    const finishes = batch.length > 0;
+    const news = await (finishes ? this.call("finish", `{${results},"claim":${claim}}`, options) : this.call("claim", claim, options));
+    this.#settle(batch, news, sent);
+    // A gateway that does not have the worker may say so too in answer to a finish, but then refuses a claim.
     this.#drains = news.drain ?? false;
-    if (news.drain && batch.length === 0) void this.worker.drain();
+    if (news.drain && !finishes) void this.worker.drain();
   }
 
   #nextBatch(): Ended[] {
@@ -123,55 +115,48 @@ export class Member {
     return this.#ended.splice(0, tooMuch > 0 ? Math.min(tooMuch, this.#atMost) : this.#atMost);
   }
 
-  #settle(batch: Ended[], news: News, since = 0): void {
-    batch.forEach((ended, i) => {
-      const { status, problem = "no reason was given" } = news.results?.[i] ?? {};
-      if (status === "invalid") this.#refuse(ended, problem);
-      else ended.refused = false;
-    });
-    this.forget(batch.filter((ended) => !ended.refused).map(({ run }) => run));
-    this.hear(news, since);
+  #settle(batch: Ended[], news: News, sent: number): void {
+    const refused = (i: number) => news.results?.[i]?.status === "invalid";
+    this.forget(batch.filter((_, i) => !refused(i)).map(({ job }) => job));
+    batch.forEach((ended, i) => refused(i) && this.#refuse(ended, news.results![i]!.problem ?? ""));
+    this.hear(news, sent);
   }
 
-  /** Has a run fail whose outcome no gateway takes. */
-  #refuse(ended: Ended, why: string): void {
-    this.worker.report(`job ${ended.run.claimed.id}: its outcome was refused: ${why}`);
-    if (ended.refused) return this.forget([ended.run]);
-    this.#ended.push({ run: ended.run, outcome: failed("RangeError", `the outcome was refused: ${why}`), refused: true });
+  /** Has a job fail whose outcome no gateway takes. */
+  #refuse({ job, refused }: Ended, why: string): void {
+    this.worker.report(`job ${job.id}: its outcome was refused: ${why}`);
+    if (refused) this.forget([job]);
+    else this.#ended.push({ job, outcome: failed("RangeError", `the outcome was refused: ${why}`), refused: true });
   }
 
-  /** Has the next beats not list runs that are over. */
-  forget(runs: Run[]): void {
-    for (const run of runs) this.#running.delete(run.receipt);
-    if (runs.length > 0) this.worker.tellBeats({ worker: this.id, end: runs.map((run) => run.receipt) });
+  /** Has the next beats not list jobs that are over. */
+  forget(jobs: Job[]): void {
+    for (const job of jobs) this.#running.delete(job.receipt);
+    if (jobs.length > 0) this.worker.tellBeats({ worker: this.id, end: jobs.map((job) => job.receipt) });
     if (this.state === "moved" && this.#running.size === 0) void this.quit();
   }
 
-  /** Sends what the runs say, after a second that others may share. */
+  /** Sends what jobs say after a second, which others may share. */
   speakSoon(): void {
     this.#speech ??= setTimeout(() => void this.speak(), 1_000);
   }
 
-  /** Sends what the runs have said, by a beat of its own. */
   speak(): Promise<void> {
     clearTimeout(this.#speech);
     this.#speech = undefined;
     return (this.#spoken = this.#spoken.then(() => this.#beat()));
   }
 
-  async #beat(moved?: string): Promise<void> {
-    const runs = [...this.#running.values()];
-    const said = runs.filter((run) => run.unsaid);
-    if (this.state === "gone" || (said.length === 0 && !moved)) return;
-    const running = runs.map(({ receipt, unsaid, progress, log }) => (unsaid ? { receipt, progress, log: [...log] } : { receipt }));
-    const logs = said.map((run) => run.log.length);
-    for (const run of said) run.unsaid = false;
+  async #beat(moved_for?: string): Promise<void> {
+    const said = [...this.#running.values()].map((job) => [job, job.said] as const);
+    if (this.state === "gone" || !(moved_for || said.some(([, what]) => what))) return;
+    for (const [job] of said) job.said = undefined;
+    const running = said.map(([{ receipt }, what]) => ({ receipt, ...what }));
     try {
-      this.hear(await this.call<News>("beat", { body: { running, moved_for: moved }, timeout: 5_000 }));
-      said.forEach((run, i) => run.log.splice(0, logs[i]));
+      this.hear(await this.call("beat", { running, moved_for }, { timeout: 5_000 }), 0);
     } catch (err) {
       if (isRefused(err)) return this.worker.report(`what jobs said was refused: ${(err as Error).message}`);
-      for (const run of said) run.unsaid = true;
+      for (const [job, what] of said) if (what) job.said = { ...what, ...job.said, log: [...what.log, ...(job.said?.log ?? [])] };
       this.speakSoon();
     }
   }
@@ -200,16 +185,15 @@ export class Member {
   /** Stops what runs: it does not count any more. */
   lose(): void {
     this.#close();
-    for (const run of this.#running.values()) run.stop("lost");
+    for (const job of this.#running.values()) job.stop("lost");
     this.#leave();
   }
 
   /** Leaves the roster: what still runs is handed back. */
   async quit(): Promise<void> {
     if (this.state === "gone") return this.gone;
-    const at = this.state === "in" ? { at: this.home } : {};
     this.#close();
-    await this.worker.gateways.call("DELETE", `/workers/${this.id}`, { timeout: 5_000, ...at }).catch(() => {});
+    await this.worker.gateways.call("DELETE", `/workers/${this.id}`, { timeout: 5_000 }).catch(() => {});
     this.#leave();
   }
 
@@ -219,8 +203,4 @@ export class Member {
     this.worker.tellBeats({ worker: this.id, leave: true });
     this.worker.left(this);
   }
-}
-
-function listed(batch: Ended[]): string {
-  return batch.map(({ run, outcome }) => `{"receipt":${JSON.stringify(run.receipt)},${outcome}}`).join();
 }

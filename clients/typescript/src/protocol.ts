@@ -29,9 +29,10 @@ export interface News {
 export interface ToBeats {
   worker: string;
   join?: { home: number; every: number; ttl: number };
-  run?: { receipts: string[]; since: number }; // by a claim that was sent then
+  /** Receipts of jobs, by a claim that was sent then. */ run?: string[];
+  since?: number;
   end?: string[];
-  moved?: number; // when the last claim was sent
+  /** When the last claim was sent. */ moved?: number;
   leave?: true;
 }
 

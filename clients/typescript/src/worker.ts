@@ -4,10 +4,10 @@ import { backoff, type Duration, milliseconds, pause } from "./duration.js";
 import type { JobOptions } from "./enqueue.js";
 import { isPassing } from "./errors.js";
 import { type GatewayOptions, Gateways } from "./gateway.js";
-import { Job } from "./job.js";
+import type { Job } from "./job.js";
 import { Member } from "./member.js";
+import { perform } from "./outcome.js";
 import type { FromBeats, ToBeats } from "./protocol.js";
-import type { Run } from "./run.js";
 
 export interface WorkerOptions extends GatewayOptions {
   /** Only jobs of these queues; all unless given. */ queues?: string[];
@@ -34,7 +34,7 @@ export class Worker {
   readonly #grace: number;
   readonly #kinds = new Map<string, { handler: Handler<any, unknown>; options: KindOptions }>();
   readonly #members = new Map<string, Member>();
-  readonly #runs = new Set<Run>(); // whose handlers have not returned
+  readonly #jobs = new Set<Job>(); // whose handlers have not returned
   readonly #closing = new AbortController();
   #beats: Thread | undefined;
   #current: Member | undefined;
@@ -98,19 +98,19 @@ export class Worker {
 
   /** @internal How many more handlers may be called. */
   get room(): number {
-    return Math.max(0, this.#slots - this.#runs.size);
+    return Math.max(0, this.#slots - this.#jobs.size);
   }
 
   /** @internal */ tellBeats(message: ToBeats): void {
     this.#beats?.postMessage(message);
   }
 
-  /** @internal */ async perform(run: Run): Promise<void> {
-    this.#runs.add(run);
-    const outcome = await run.perform(() => this.#kinds.get(run.claimed.kind)!.handler(new Job(run)));
-    this.#runs.delete(run);
-    void run.member.end(run, outcome);
-    if (outcome === undefined || run.member !== this.#current) this.#current?.makeRoom();
+  /** @internal */ async perform(job: Job): Promise<void> {
+    this.#jobs.add(job);
+    const outcome = await perform(job, this.#kinds.get(job.kind)!.handler);
+    this.#jobs.delete(job);
+    void job.member.end(job, outcome);
+    if (outcome === undefined || job.member !== this.#current) this.#current?.trade(true);
   }
 
   /** @internal Ends what runs, however long it takes, and leaves. */
@@ -131,15 +131,11 @@ export class Worker {
     thread.on("message", ({ worker, news, left, problem }: FromBeats) => {
       const member = this.#members.get(worker);
       if (problem) this.report(problem);
-      if (news) member?.hear(news);
+      if (news) member?.hear(news, 0);
       if (left) this.report(left === "gone" ? "the worker was buried: it stops what it ran" : "no beat succeeded for too long: the worker stops what it ran");
       if (left) member?.lose();
     });
-    return thread.on("error", (err) => {
-      this.report(`the thread of the beats broke, what runs is stopped: ${(err as Error).message}`);
-      this.#beats = undefined;
-      for (const member of this.#members.values()) member.lose();
-    });
+    return thread;
   }
 
   async #join(first = false): Promise<void> {
@@ -177,8 +173,8 @@ export class Worker {
     const graceOver = new Promise<void>((resolve) => (this.#graceOver = resolve));
     for (const member of members) member.move();
     await Promise.race([left, graceOver]);
-    for (const run of this.#runs) run.stop("stopping");
-    if (this.#runs.size > 0) await Promise.race([left, pause(2_000)]);
+    for (const job of this.#jobs) job.stop("stopping");
+    if (this.#jobs.size > 0) await Promise.race([left, pause(2_000)]);
     await Promise.all(members.map((member) => member.quit()));
     await this.#beats?.terminate();
     this.#ended();
