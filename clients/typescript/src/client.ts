@@ -8,7 +8,7 @@ export interface ClientEnqueueOptions extends EnqueueOptions {
   /** Also of a kind that no worker has declared yet. */ force?: boolean;
 }
 
-/** A job as the API shows it, with the names of its JSON. */
+/** A job as the API shows it. */
 export interface JobInfo {
   id: number;
   kind: string;

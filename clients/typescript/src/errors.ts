@@ -49,16 +49,16 @@ export class JobFailed extends NamedError {
 /** Thrown by Client.result when the job has not ended within the time. */
 export class NotEnded extends NamedError {}
 
-/** A gateway refused a request with that HTTP status, or (without a status) did not answer. */
+/** A gateway refused a request with that HTTP status, or did not answer: 0. */
 export class GatewayError extends NamedError {
-  constructor(message: string, readonly status?: number, options?: ErrorOptions) {
-    super(message, options);
+  constructor(message: string, readonly status: number) {
+    super(message);
   }
 }
 
-// What the errors of calls mean to a worker: this gateway does not have it; it is no more; no gateway takes that; the same call may succeed later.
-const statusOf = (err: unknown) => (err instanceof GatewayError ? err.status ?? 0 : -1);
-export const isMoved = (err: unknown) => statusOf(err) === 404;
-export const isGone = (err: unknown) => statusOf(err) === 410;
-export const isRefused = (err: unknown) => [400, 413, 422].includes(statusOf(err));
-export const isPassing = (err: unknown) => statusOf(err) === 0 || statusOf(err) === 429 || statusOf(err) >= 500;
+// What the errors of calls mean: this gateway does not have the worker; it is no more; no gateway takes that; the same call may succeed later.
+const has = (err: unknown, isSo: (status: number) => boolean) => err instanceof GatewayError && isSo(err.status);
+export const isMoved = (err: unknown) => has(err, (status) => status === 404);
+export const isGone = (err: unknown) => has(err, (status) => status === 410);
+export const isRefused = (err: unknown) => has(err, (status) => [400, 413, 422].includes(status));
+export const isPassing = (err: unknown) => has(err, (status) => status === 0 || status === 429 || status >= 500);

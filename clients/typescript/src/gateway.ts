@@ -37,7 +37,7 @@ export class Gateways {
     const url = this.#bases[at] + path;
     const [status, text] = await this.#send(method, url, options).catch((err: Error) => [0, String((err.cause as Error)?.message ?? err.message)] as const);
     if (status >= 200 && status < 300) return (text === "" ? undefined : JSON.parse(text)) as T;
-    const err = new GatewayError(`${method} ${url}: ${status === 0 ? text : `${status} ${problem(text)}`}`, status || undefined);
+    const err = new GatewayError(`${method} ${url}: ${status === 0 ? text : `${status} ${problem(text)}`}`, status);
     if (isPassing(err) && this.at === at) this.at = (at + 1) % this.#bases.length;
     throw err;
   }

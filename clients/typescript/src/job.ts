@@ -105,16 +105,12 @@ export class Job<Args = unknown> {
         this.member.forget([this]);
       } catch (err) {
         if (isGone(err)) this.stop("lost"); // the run or the whole worker: beats tell which
-        else if (isMoved(err) || (isPassing(err) && this.member.state !== "in")) this.#return();
-        else if (!isPassing(err)) throw err;
+        else if (isMoved(err) || (isPassing(err) && this.member.state !== "in")) {
+          this.over ??= "returned"; // it goes on at another gateway
+          this.member.move();
+        } else if (!isPassing(err)) throw err;
         else await pause(backoff(failures), this.signal);
       }
     }
-  }
-
-  /** Hands the job back: it goes on at another gateway. */
-  #return(): void {
-    this.over ??= "returned";
-    this.member.move();
   }
 }

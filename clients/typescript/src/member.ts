@@ -8,8 +8,7 @@ import type { Worker } from "./worker.js";
 
 type Ended = { job: Job; outcome: string; refused?: true };
 
-const batchSize = 500; // outcomes in one call
-const batchLength = 1 << 23; // characters of them: a gateway reads 32 MiB
+const batchLength = 1 << 22; // characters of outcomes in one call: a gateway reads 32 MiB
 
 /**
  * A membership in the roster: one worker id. A worker gets a new one when its gateway was restarted;
@@ -27,7 +26,6 @@ export class Member {
   readonly #running = new Map<string, Job>();
   readonly #ended: Ended[] = [];
   #calls = 0;
-  #atMost = batchSize;
   #failures = 0;
   #claimed = Date.now();
   #roomier = false; // than the last claim says
@@ -79,16 +77,15 @@ export class Member {
 
   async #trade(): Promise<void> {
     this.#calls++;
-    const batch = this.#nextBatch();
+    const batch: Ended[] = [];
+    for (let length = 0; this.#ended.length > 0 && length < batchLength; length += batch.at(-1)!.outcome.length) batch.push(this.#ended.shift()!);
     try {
       await this.#finishAndClaim(batch);
-      [this.#failures, this.#atMost] = [0, batchSize];
+      this.#failures = 0;
     } catch (err) {
-      const refused = isRefused(err) && batch.length > 0;
-      if (refused && batch.length === 1) this.#refuse(batch[0]!, (err as Error).message);
+      if (isRefused(err)) for (const ended of batch) this.#refuse(ended, (err as Error).message);
       else this.#ended.unshift(...batch);
-      if (refused) this.#atMost = 1;
-      else await this.#failed(err);
+      await this.#failed(err);
     }
     this.#calls--;
     this.trade();
@@ -107,12 +104,6 @@ export class Member {
     // A gateway that does not have the worker may say so too in answer to a finish, but then refuses a claim.
     this.#drains = news.drain ?? false;
     if (news.drain && !finishes) void this.worker.drain();
-  }
-
-  #nextBatch(): Ended[] {
-    let length = 0;
-    const tooMuch = this.#ended.findIndex(({ outcome }) => (length += outcome.length) > batchLength);
-    return this.#ended.splice(0, tooMuch > 0 ? Math.min(tooMuch, this.#atMost) : this.#atMost);
   }
 
   #settle(batch: Ended[], news: News, sent: number): void {

@@ -24,7 +24,7 @@ function succeeded(result: unknown): string {
 }
 
 function thrown(err: unknown, stopped: Stopped | undefined): string {
-  if (err instanceof Snooze) return `"snooze":${JSON.stringify(err.wait)}`;
+  if (err instanceof Snooze) return `"snooze":${JSON.stringify(String(err.wait))}`;
   if (err instanceof Cancel) return `"cancel":${JSON.stringify(err.message)}`;
   if (stopped?.why === "cancelled") return `"cancel":"cancelled"`;
   if (stopped?.why === "stopping") return `"return":true`;

@@ -37,4 +37,4 @@ export interface ToBeats {
 }
 
 /** What that thread tells. */
-export type FromBeats = { worker: string; news?: News; left?: "gone" | "silent"; problem?: string };
+export type FromBeats = { worker: string; news?: News; left?: true; problem?: string };

@@ -30,7 +30,6 @@ export type Handler<Args, Result> = (job: Job<Args>) => Promise<Result> | Result
 export class Worker {
   /** @internal */ readonly gateways: Gateways;
   readonly #options: WorkerOptions;
-  readonly #slots: number;
   readonly #grace: number;
   readonly #kinds = new Map<string, { handler: Handler<any, unknown>; options: KindOptions }>();
   readonly #members = new Map<string, Member>();
@@ -38,17 +37,13 @@ export class Worker {
   readonly #closing = new AbortController();
   #beats: Thread | undefined;
   #current: Member | undefined;
-  #started = false;
   #stopping: Promise<void> | undefined;
-  #graceOver = () => {};
   #ended = () => {};
-
   /** Resolves when the worker has stopped, or was drained. */
   readonly stopped = new Promise<void>((resolve) => (this.#ended = resolve));
 
   constructor(options: WorkerOptions = {}) {
-    this.#options = options;
-    this.#slots = options.slots ?? 10;
+    this.#options = { slots: 10, report: (problem) => console.error(`stint: ${problem}`), ...options };
     this.#grace = milliseconds(options.grace ?? "30s");
     this.gateways = new Gateways(options);
   }
@@ -69,40 +64,53 @@ export class Worker {
       void this.stop();
     };
     process.on("SIGTERM", onSignal).on("SIGINT", onSignal);
-    try {
-      await this.start();
-      await this.stopped;
-    } finally {
-      process.off("SIGTERM", onSignal).off("SIGINT", onSignal);
-    }
+    await this.start().then(() => this.stopped).finally(() => process.off("SIGTERM", onSignal).off("SIGINT", onSignal));
   }
 
   /** Joins the roster, and returns when that is done. It waits for a gateway that does not answer yet. */
   async start(): Promise<void> {
-    if (this.#started) throw new Error("the worker was started before");
+    if (this.#beats) throw new Error("the worker was started before");
     if (this.#kinds.size === 0) throw new Error("the worker has no handlers");
-    this.#started = true;
-    await this.#join(true);
+    this.#beats = this.#startBeats();
+    await this.#join(isPassing).catch(async (err) => {
+      await this.drain();
+      throw err;
+    });
   }
 
   /** Claims no more, lets jobs go on for the grace, then aborts them and hands them back. */
   async stop(): Promise<void> {
-    const timer = setTimeout(() => this.#graceOver(), this.#grace);
+    const timer = setTimeout(() => void this.#handBack(), this.#grace);
     await this.drain();
     clearTimeout(timer);
   }
 
+  /** @internal Ends what runs, however long it takes, and leaves. */
+  drain(): Promise<void> {
+    return (this.#stopping ??= this.#shut());
+  }
+
+  async #shut(): Promise<void> {
+    this.#closing.abort();
+    const members = [...this.#members.values()];
+    for (const member of members) member.move();
+    await Promise.all(members.map((member) => member.gone));
+    await this.#beats?.terminate();
+    this.#ended();
+  }
+
+  async #handBack(): Promise<void> {
+    for (const job of this.#jobs) job.stop("stopping");
+    await pause(2_000); // for those that heed it
+    for (const member of this.#members.values()) void member.quit();
+  }
+
   /** @internal */ report(problem: string): void {
-    (this.#options.report ?? ((text) => console.error(`stint: ${text}`)))(problem);
+    this.#options.report!(problem);
   }
 
-  /** @internal How many more handlers may be called. */
-  get room(): number {
-    return Math.max(0, this.#slots - this.#jobs.size);
-  }
-
-  /** @internal */ tellBeats(message: ToBeats): void {
-    this.#beats?.postMessage(message);
+  /** @internal How many more handlers may be called. */ get room(): number {
+    return Math.max(0, this.#options.slots! - this.#jobs.size);
   }
 
   /** @internal */ async perform(job: Job): Promise<void> {
@@ -113,37 +121,20 @@ export class Worker {
     if (outcome === undefined || job.member !== this.#current) this.#current?.trade(true);
   }
 
-  /** @internal Ends what runs, however long it takes, and leaves. */
-  drain(): Promise<void> {
-    return (this.#stopping ??= this.#shut());
-  }
-
-  /** @internal Joins anew after a membership has ended that claimed. */
-  left(member: Member): void {
+  /** @internal Joins anew after a membership has ended that claimed. */ left(member: Member): void {
     if (member.state === "gone") this.#members.delete(member.id);
     if (member !== this.#current) return;
     this.#current = undefined;
     void this.#join();
   }
 
-  #startBeats(): Thread {
-    const thread = new Thread(new URL("./beat-thread.js", import.meta.url), { workerData: this.gateways.options, name: "stint-beats" });
-    thread.on("message", ({ worker, news, left, problem }: FromBeats) => {
-      const member = this.#members.get(worker);
-      if (problem) this.report(problem);
-      if (news) member?.hear(news, 0);
-      if (left) this.report(left === "gone" ? "the worker was buried: it stops what it ran" : "no beat succeeded for too long: the worker stops what it ran");
-      if (left) member?.lose();
-    });
-    return thread;
-  }
-
-  async #join(first = false): Promise<void> {
+  /** Joins; a failure that goesOn is no reason to give up. */
+  async #join(goesOn = (_: unknown) => true): Promise<void> {
     for (let failures = 0; !this.#closing.signal.aborted; failures++) {
       try {
         return await this.#joinOnce();
       } catch (err) {
-        if (first && !isPassing(err)) throw err;
+        if (!goesOn(err)) throw err;
         if (failures === 0) this.report(`the worker cannot join: ${(err as Error).message}`);
         await pause(backoff(failures), this.#closing.signal);
       }
@@ -151,32 +142,31 @@ export class Worker {
   }
 
   async #joinOnce(): Promise<void> {
-    const { queues, instance, version, timeToLive } = this.#options;
+    const { queues, slots, instance, version, timeToLive } = this.#options;
     const kinds = [...this.#kinds].map(([name, { options: { maxLosses, ...options } }]) => ({ name, ...options, max_losses: maxLosses }));
-    const body = { kinds, queues, slots: this.#slots, instance, version, host: hostname(), pid: process.pid, time_to_live: timeToLive };
+    const body = { kinds, queues, slots, instance, version, host: hostname(), pid: process.pid, time_to_live: timeToLive };
     const home = this.gateways.at;
     const joined = await this.gateways.call<{ worker: string; time_to_live: number; beat_every: number }>("POST", "/workers", { body, at: home });
     const [ttl, every] = [joined.time_to_live / 1e6, joined.beat_every / 1e6];
     const member = new Member(joined.worker, home, ttl, this);
     if (this.#closing.signal.aborted) return member.quit();
-    this.#beats ??= this.#startBeats();
     this.#members.set(member.id, member);
     this.#current = member;
     this.tellBeats({ worker: member.id, join: { home, every, ttl } });
     member.trade();
   }
 
-  async #shut(): Promise<void> {
-    this.#closing.abort();
-    const members = [...this.#members.values()];
-    const left = Promise.all(members.map((member) => member.gone));
-    const graceOver = new Promise<void>((resolve) => (this.#graceOver = resolve));
-    for (const member of members) member.move();
-    await Promise.race([left, graceOver]);
-    for (const job of this.#jobs) job.stop("stopping");
-    if (this.#jobs.size > 0) await Promise.race([left, pause(2_000)]);
-    await Promise.all(members.map((member) => member.quit()));
-    await this.#beats?.terminate();
-    this.#ended();
+  #startBeats(): Thread {
+    const thread = new Thread(new URL("./beat-thread.js", import.meta.url), { workerData: this.gateways.options, name: "stint-beats" });
+    return thread.on("message", ({ worker, news, left, problem }: FromBeats) => {
+      const member = this.#members.get(worker);
+      if (problem) this.report(problem);
+      if (news) member?.hear(news, 0);
+      if (left) member?.lose();
+    });
+  }
+
+  /** @internal */ tellBeats(message: ToBeats): void {
+    this.#beats!.postMessage(message);
   }
 }
