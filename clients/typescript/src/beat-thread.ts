@@ -1,65 +1,93 @@
 // The thread that sends the beats, so that a main thread with much to do does not look dead.
 // A worker needs them while it runs something: at other times its claims show that it lives.
 import { parentPort, workerData } from "node:worker_threads";
-import { backoff } from "./duration.js";
-import { isGone } from "./errors.js";
+import { isGone, isRefused } from "./errors.js";
 import { Gateways, type GatewayOptions } from "./gateway.js";
-import type { FromBeats, News, ToBeats } from "./protocol.js";
+import type { FromBeats, News, Said, ToBeats } from "./protocol.js";
 
+const maxLines = 1_000; // of a run that wait for a beat
 const gateways = new Gateways(workerData as GatewayOptions);
 const members = new Map<string, Member>();
-const tell = (message: FromBeats) => parentPort!.postMessage(message);
 
 /** The beats of one worker id. */
 class Member {
-  readonly running = new Set<string>();
-  good = 0; // when it lived for certain
+  readonly running = new Map<string, Said>();
+  readonly flushing: string[] = [];
   moved: number | undefined;
+  #good = 0; // when it lived for certain
+  #sent = 0;
+  #spoke = false;
   #failures = 0;
-  #timer: NodeJS.Timeout | undefined; // also while a beat is on its way
+  #beating = false;
 
   constructor(readonly worker: string, readonly home: number, readonly every: number, readonly ttl: number) {}
 
-  plan(wait: number): void {
-    if (this.running.size > 0 && members.has(this.worker)) this.#timer ??= setTimeout(() => void this.#beat(), Math.max(0, wait));
+  run(receipts: string[], since: number): void {
+    for (const receipt of receipts) this.running.set(receipt, { log: [] });
+    this.#sent = Math.max(this.#sent, since);
+    this.#good = Math.max(this.#good, since - this.every); // a claim says that the worker lives if nothing did for that long
   }
 
-  async #beat(): Promise<void> {
-    if (this.running.size > 0) await this.#call();
-    this.#timer = undefined;
+  say({ receipt, progress, log }: NonNullable<ToBeats["say"]>): void {
+    const said = this.running.get(receipt);
+    if (said && progress) said.progress = progress;
+    if (said && said.log.length < maxLines) said.log.push(...log);
+    this.#spoke = true;
+  }
+
+  isDue(): boolean {
+    return this.#spoke || this.#failures > 0 || Date.now() >= this.#sent + this.every;
+  }
+
+  async beat(): Promise<void> {
+    if (this.#beating || this.running.size === 0) return;
+    this.#beating = true;
+    await this.#call();
+    this.#beating = false;
     // What runs stops after three quarters of the time to live: another worker may begin it a little later.
-    const fence = this.good + this.ttl * 0.75 - Date.now();
-    if (this.#failures > 0 && fence <= 0) this.#leave("no beat succeeded for too long");
-    this.plan(this.#failures > 0 ? Math.min(backoff(this.#failures), fence) : this.every);
+    if (this.#failures > 0 && Date.now() >= this.#good + this.ttl * 0.75) this.#lose("no beat succeeded for too long");
+    if (this.#failures === 0 && this.flushing.length > 0) await this.beat();
   }
 
   async #call(): Promise<void> {
-    const began = Date.now();
-    const body = { running: Array.from(this.running, (receipt) => ({ receipt })), ...(this.moved && { moved_for: `${began - this.moved + 1}ms` }) };
+    [this.#sent, this.#spoke] = [Date.now(), false];
+    const sent = this.#sent;
+    const running = Array.from(this.running, ([receipt, said]) => ({ receipt, progress: said.progress, log: [...said.log] }));
+    const flushed = this.flushing.splice(0);
+    const moved_for = this.moved && `${sent - this.moved + 1}ms`;
     const at = this.#failures === 0 && !this.moved ? { at: this.home } : {};
     try {
-      const news = await gateways.call<News>("POST", `/workers/${this.worker}/beat`, { body, timeout: this.ttl / 4, ...at });
-      [this.good, this.#failures] = [began, 0];
-      if (news.cancel?.length) tell({ worker: this.worker, news });
+      const news = await gateways.call<News>("POST", `/workers/${this.worker}/beat`, { body: { running, moved_for }, timeout: this.ttl / 4, ...at });
+      [this.#good, this.#failures] = [sent, 0];
+      for (const { receipt, log } of running) this.running.get(receipt)?.log.splice(0, log.length);
+      this.#tell({ news, flushed });
     } catch (err) {
-      if (isGone(err)) return this.#leave("the worker was buried");
-      if (this.#failures++ === 0) tell({ worker: this.worker, problem: `a beat failed: ${(err as Error).message}` });
+      this.flushing.unshift(...flushed);
+      if (isRefused(err)) for (const said of this.running.values()) said.log.length = 0; // it may be too much
+      if (isGone(err)) this.#lose("the worker was buried");
+      else if (this.#failures++ === 0) this.#tell({ problem: `a beat failed: ${(err as Error).message}` });
     }
   }
 
-  #leave(why: string): void {
-    if (members.delete(this.worker)) tell({ worker: this.worker, left: true, problem: `${why}: what it ran is stopped` });
+  #lose(why: string): void {
+    if (members.delete(this.worker)) this.#tell({ lost: true, problem: `${why}: what it ran is stopped` });
+  }
+
+  #tell(message: Omit<FromBeats, "worker">): void {
+    parentPort!.postMessage({ worker: this.worker, ...message });
   }
 }
 
-parentPort!.on("message", ({ worker, join, run = [], since = 0, end = [], moved, leave }: ToBeats) => {
+parentPort!.on("message", ({ worker, join, run = [], since = 0, say, flush, end = [], moved, leave }: ToBeats) => {
   if (join) members.set(worker, new Member(worker, join.home, join.every, join.ttl));
   const member = members.get(worker);
   if (!member || leave) return members.delete(worker);
-  for (const receipt of run) member.running.add(receipt);
+  member.run(run, since);
+  if (say) member.say(say);
+  if (flush) member.flushing.push(flush);
   for (const receipt of end) member.running.delete(receipt);
-  // A claim passes on that the worker lives if nothing did so for a quarter of the time to live.
-  member.good = Math.max(member.good, since - member.every);
   member.moved ??= moved;
-  member.plan(member.good + 2 * member.every - Date.now());
+  if (flush || moved) void member.beat();
 });
+
+setInterval(() => members.forEach((member) => member.isDue() && void member.beat()), 500);

@@ -1,9 +1,7 @@
 import { backoff, type Duration, pause } from "./duration.js";
 import { isGone, isMoved, isPassing, NoRetry, NoSignal, Stopped, type StopReason, Suspended } from "./errors.js";
 import type { Member } from "./member.js";
-import type { ClaimedJob } from "./protocol.js";
-
-const maxLines = 1_000; // that wait for a heartbeat
+import type { ClaimedJob, Said } from "./protocol.js";
 
 /** One run of a job, as its handler sees it. */
 export class Job<Args = unknown> {
@@ -22,7 +20,8 @@ export class Job<Args = unknown> {
 
   /** @internal */ readonly receipt: string;
   /** @internal Set when what the handler returns does not count any more. */ over: "suspended" | "returned" | "lost" | undefined;
-  /** @internal What no heartbeat has taken yet. */ said: { progress?: { fraction: number; text: string }; log: string[] } | undefined;
+  /** @internal */ spoke = false;
+  /** @internal Called when no more is to be said. */ flushed = () => {};
   readonly #abort = new AbortController();
   readonly #names = new Set<string>();
   readonly #steps: Record<string, unknown>;
@@ -30,20 +29,19 @@ export class Job<Args = unknown> {
   /** @internal */
   constructor(claimed: ClaimedJob, /** @internal */ readonly member: Member) {
     const { receipt, id, kind, queue, args, attempt, tags = [], metadata = {}, correlation = "", may_have_run = false, created, timeout = 0, steps = {} } = claimed;
-    [this.receipt, this.id, this.kind, this.queue, this.args, this.attempt] = [receipt, id, kind, queue, args as Args, attempt];
+    [this.receipt, this.id, this.kind, this.queue, this.args, this.attempt] = [receipt, id, kind, queue, args, attempt];
     [this.tags, this.metadata, this.correlation, this.mayHaveRun, this.created] = [tags, metadata, correlation, may_have_run, new Date(created)];
     [this.timeout, this.signal, this.#steps] = [timeout / 1e6, this.#abort.signal, steps];
   }
 
   /** Says how much is done, from 0 to 1. The last call counts; people see it within a second or two. */
   progress(fraction: number, text = ""): void {
-    this.#say().progress = { fraction: Math.min(1, Math.max(0, fraction)) || 0, text };
+    this.#say({ progress: { fraction: Math.min(1, Math.max(0, fraction)) || 0, text }, log: [] });
   }
 
   /** Logs a line that people see with the job. */
   log(line: string): void {
-    const { log } = this.#say();
-    if (log.push(String(line).slice(0, 4096)) > maxLines) log.shift();
+    this.#say({ log: [String(line).slice(0, 4096)] });
   }
 
   /**
@@ -76,11 +74,10 @@ export class Job<Args = unknown> {
     if (!this.signal.aborted) this.#abort.abort(new Stopped(why));
   }
 
-  /** Returns what the next beat is to say. */
-  #say(): NonNullable<Job["said"]> {
-    if (this.over !== undefined) return { log: [] };
-    this.member.speakSoon();
-    return (this.said ??= { log: [] });
+  #say(said: Said): void {
+    if (this.over !== undefined) return;
+    this.spoke = true;
+    this.member.tellBeats({ say: { receipt: this.receipt, ...said } });
   }
 
   #use(name: string): void {

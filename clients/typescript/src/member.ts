@@ -3,7 +3,7 @@ import { isGone, isMoved, isRefused } from "./errors.js";
 import type { CallOptions } from "./gateway.js";
 import { Job } from "./job.js";
 import { failed } from "./outcome.js";
-import type { News } from "./protocol.js";
+import type { FromBeats, News, ToBeats } from "./protocol.js";
 import type { Worker } from "./worker.js";
 
 type Ended = { job: Job; outcome: string; refused?: true };
@@ -30,8 +30,6 @@ export class Member {
   #claimed = Date.now();
   #roomier = false; // than the last claim says
   #drains = false;
-  #speech: NodeJS.Timeout | undefined;
-  #spoken = Promise.resolve();
 
   /** The gateway at home is the one that it joined at: only that one takes its claims and steps. */
   constructor(readonly id: string, readonly home: number, readonly ttl: number, readonly worker: Worker) {}
@@ -40,8 +38,20 @@ export class Member {
     return this.worker.gateways.call<T>("POST", `/workers/${this.id}/${path}`, { body, ...options });
   }
 
+  tellBeats(message: Omit<ToBeats, "worker">): void {
+    this.worker.beats!.postMessage({ worker: this.id, ...message });
+  }
+
+  /** Takes what the thread of the beats tells. */
+  heard({ news, flushed = [], lost, problem }: FromBeats): void {
+    if (problem) this.worker.report(problem);
+    if (lost) this.lose();
+    if (news) this.#hear(news, 0);
+    for (const receipt of flushed) this.#running.get(receipt)?.flushed();
+  }
+
   /** Takes what a gateway answered to a call that was sent then. */
-  hear({ jobs, cancel }: News, sent: number): void {
+  #hear({ jobs, cancel }: News, sent: number): void {
     if (jobs?.length) this.#take(jobs.map((claimed) => new Job(claimed, this)), sent);
     for (const { receipt, reason } of cancel ?? []) {
       const job = this.#running.get(receipt);
@@ -53,16 +63,13 @@ export class Member {
   #take(jobs: Job[], since: number): void {
     if (this.state === "gone") return;
     for (const job of jobs) this.#running.set(job.receipt, job);
-    this.worker.tellBeats({ worker: this.id, run: jobs.map((job) => job.receipt), since });
+    this.tellBeats({ run: jobs.map((job) => job.receipt), since });
     for (const job of jobs) void (this.state === "in" ? this.worker.perform(job) : this.end(job, `"return":true`));
   }
 
   /** Takes how a job ended; undefined is not to be sent. What ends at about the same time shares a call. */
   async end(job: Job, outcome: string | undefined): Promise<void> {
-    for (let tries = 0; outcome && job.said && tries < 6; tries++) {
-      await this.speak();
-      if (job.said) await pause(backoff(tries));
-    }
+    if (outcome && job.spoke) await Promise.race([this.#flush(job), pause(5_000)]);
     if (outcome && job.over !== "lost" && this.state !== "gone") this.#ended.push({ job, outcome });
     else this.forget([job]);
     setImmediate(() => this.trade());
@@ -110,7 +117,7 @@ export class Member {
     const refused = (i: number) => news.results?.[i]?.status === "invalid";
     this.forget(batch.filter((_, i) => !refused(i)).map(({ job }) => job));
     batch.forEach((ended, i) => refused(i) && this.#refuse(ended, news.results![i]!.problem ?? ""));
-    this.hear(news, sent);
+    this.#hear(news, sent);
   }
 
   /** Has a job fail whose outcome no gateway takes. */
@@ -123,33 +130,13 @@ export class Member {
   /** Has the next beats not list jobs that are over. */
   forget(jobs: Job[]): void {
     for (const job of jobs) this.#running.delete(job.receipt);
-    if (jobs.length > 0) this.worker.tellBeats({ worker: this.id, end: jobs.map((job) => job.receipt) });
+    if (jobs.length > 0) this.tellBeats({ end: jobs.map((job) => job.receipt) });
     if (this.state === "moved" && this.#running.size === 0) void this.quit();
   }
 
-  /** Sends what jobs say after a second, which others may share. */
-  speakSoon(): void {
-    this.#speech ??= setTimeout(() => void this.speak(), 1_000);
-  }
-
-  speak(): Promise<void> {
-    clearTimeout(this.#speech);
-    this.#speech = undefined;
-    return (this.#spoken = this.#spoken.then(() => this.#beat()));
-  }
-
-  async #beat(moved_for?: string): Promise<void> {
-    const said = [...this.#running.values()].map((job) => [job, job.said] as const);
-    if (this.state === "gone" || !(moved_for || said.some(([, what]) => what))) return;
-    for (const [job] of said) job.said = undefined;
-    const running = said.map(([{ receipt }, what]) => ({ receipt, ...what }));
-    try {
-      this.hear(await this.call("beat", { running, moved_for }, { timeout: 5_000 }), 0);
-    } catch (err) {
-      if (isRefused(err)) return this.worker.report(`what jobs said was refused: ${(err as Error).message}`);
-      for (const [job, what] of said) if (what) job.said = { ...what, ...job.said, log: [...what.log, ...(job.said?.log ?? [])] };
-      this.speakSoon();
-    }
+  #flush(job: Job): Promise<void> {
+    this.tellBeats({ flush: job.receipt });
+    return new Promise((resolve) => (job.flushed = resolve));
   }
 
   /** Sees to a call that failed, and waits until it may be repeated. */
@@ -167,8 +154,7 @@ export class Member {
   move(): void {
     if (this.state !== "in") return;
     this.state = "moved";
-    this.worker.tellBeats({ worker: this.id, moved: this.#claimed });
-    void this.#beat(`${Date.now() - this.#claimed + 1}ms`);
+    this.tellBeats({ moved: this.#claimed });
     this.worker.left(this);
     this.forget([]);
   }
@@ -190,8 +176,7 @@ export class Member {
 
   #close(): void {
     this.state = "gone";
-    clearTimeout(this.#speech);
-    this.worker.tellBeats({ worker: this.id, leave: true });
+    this.tellBeats({ leave: true });
     this.worker.left(this);
   }
 }

@@ -1,21 +1,7 @@
 import type { StopReason } from "./errors.js";
 
-/** A job as a claim answers it. */
-export interface ClaimedJob {
-  receipt: string;
-  id: number;
-  kind: string;
-  queue: string;
-  args: unknown;
-  attempt: number;
-  timeout?: number;
-  tags?: string[];
-  metadata?: Record<string, unknown>;
-  correlation?: string;
-  may_have_run?: boolean;
-  created: string;
-  steps?: Record<string, unknown>;
-}
+/** A job as a claim answers it: what Job has, by the names of JSON. */
+export type ClaimedJob = Record<string, any>;
 
 /** What claim, finish and beat answer; results only finish. */
 export interface News {
@@ -25,16 +11,21 @@ export interface News {
   results?: { status: "ok" | "fenced" | "invalid"; problem?: string }[] | null;
 }
 
-/** What the thread of the beats is told of a worker id. Times are those of Date.now. */
+/** What a run says to people. */
+export type Said = { progress?: { fraction: number; text: string }; log: string[] };
+
+/** What the thread of the beats is told of a worker id, with receipts of jobs and with times of Date.now. */
 export interface ToBeats {
   worker: string;
   join?: { home: number; every: number; ttl: number };
-  /** Receipts of jobs, by a claim that was sent then. */ run?: string[];
+  /** By a claim that was sent since. */ run?: string[];
   since?: number;
+  say?: { receipt: string } & Said;
+  /** Tell when all is said. */ flush?: string;
   end?: string[];
   /** When the last claim was sent. */ moved?: number;
   leave?: true;
 }
 
 /** What that thread tells. */
-export type FromBeats = { worker: string; news?: News; left?: true; problem?: string };
+export type FromBeats = { worker: string; news?: News; flushed?: string[]; lost?: boolean; problem?: string };

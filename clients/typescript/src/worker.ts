@@ -7,7 +7,7 @@ import { type GatewayOptions, Gateways } from "./gateway.js";
 import type { Job } from "./job.js";
 import { Member } from "./member.js";
 import { perform } from "./outcome.js";
-import type { FromBeats, ToBeats } from "./protocol.js";
+import type { FromBeats } from "./protocol.js";
 
 export interface WorkerOptions extends GatewayOptions {
   /** Only jobs of these queues; all unless given. */ queues?: string[];
@@ -29,13 +29,13 @@ export type Handler<Args, Result> = (job: Job<Args>) => Promise<Result> | Result
 /** Performs jobs: an engine of the roster that gets its jobs from a gateway over HTTP. */
 export class Worker {
   /** @internal */ readonly gateways: Gateways;
+  /** @internal */ beats: Thread | undefined;
   readonly #options: WorkerOptions;
   readonly #grace: number;
   readonly #kinds = new Map<string, { handler: Handler<any, unknown>; options: KindOptions }>();
   readonly #members = new Map<string, Member>();
   readonly #jobs = new Set<Job>(); // whose handlers have not returned
   readonly #closing = new AbortController();
-  #beats: Thread | undefined;
   #current: Member | undefined;
   #stopping: Promise<void> | undefined;
   #ended = () => {};
@@ -69,9 +69,9 @@ export class Worker {
 
   /** Joins the roster, and returns when that is done. It waits for a gateway that does not answer yet. */
   async start(): Promise<void> {
-    if (this.#beats) throw new Error("the worker was started before");
+    if (this.beats) throw new Error("the worker was started before");
     if (this.#kinds.size === 0) throw new Error("the worker has no handlers");
-    this.#beats = this.#startBeats();
+    this.beats = this.#startBeats();
     await this.#join(isPassing).catch(async (err) => {
       await this.drain();
       throw err;
@@ -95,7 +95,7 @@ export class Worker {
     const members = [...this.#members.values()];
     for (const member of members) member.move();
     await Promise.all(members.map((member) => member.gone));
-    await this.#beats?.terminate();
+    await this.beats?.terminate();
     this.#ended();
   }
 
@@ -152,21 +152,12 @@ export class Worker {
     if (this.#closing.signal.aborted) return member.quit();
     this.#members.set(member.id, member);
     this.#current = member;
-    this.tellBeats({ worker: member.id, join: { home, every, ttl } });
+    member.tellBeats({ join: { home, every, ttl } });
     member.trade();
   }
 
   #startBeats(): Thread {
     const thread = new Thread(new URL("./beat-thread.js", import.meta.url), { workerData: this.gateways.options, name: "stint-beats" });
-    return thread.on("message", ({ worker, news, left, problem }: FromBeats) => {
-      const member = this.#members.get(worker);
-      if (problem) this.report(problem);
-      if (news) member?.hear(news, 0);
-      if (left) member?.lose();
-    });
-  }
-
-  /** @internal */ tellBeats(message: ToBeats): void {
-    this.#beats!.postMessage(message);
+    return thread.on("message", (message: FromBeats) => this.#members.get(message.worker)?.heard(message));
   }
 }
