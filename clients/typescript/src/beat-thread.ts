@@ -11,28 +11,29 @@ const members = new Map<string, Member>();
 
 /** The beats of one worker id. */
 class Member {
-  readonly running = new Map<string, Said>();
-  readonly flushing: string[] = [];
-  moved: number | undefined;
+  readonly #running = new Map<string, Said>();
+  readonly #flushing: string[] = [];
+  #moved: number | undefined;
   #good = 0; // when it lived for certain
-  #sent = 0;
+  #sent = 0; // the last claim or beat
   #spoke = false;
   #failures = 0;
   #beating = false;
 
   constructor(readonly worker: string, readonly home: number, readonly every: number, readonly ttl: number) {}
 
-  run(receipts: string[], since: number): void {
-    for (const receipt of receipts) this.running.set(receipt, { log: [] });
-    this.#sent = Math.max(this.#sent, since);
-    this.#good = Math.max(this.#good, since - this.every); // a claim says that the worker lives if nothing did for that long
-  }
-
-  say({ receipt, progress, log }: NonNullable<ToBeats["say"]>): void {
-    const said = this.running.get(receipt);
-    if (said && progress) said.progress = progress;
-    if (said && said.log.length < maxLines) said.log.push(...log);
-    this.#spoke = true;
+  hear({ run = [], since = 0, say, flush, end = [], moved }: ToBeats): void {
+    for (const receipt of run) this.#running.set(receipt, { log: [] });
+    for (const receipt of end) this.#running.delete(receipt);
+    // A claim says that the worker lives if nothing did for a quarter of its time to live.
+    [this.#sent, this.#good] = [Math.max(this.#sent, since), Math.max(this.#good, since - this.every)];
+    const said = this.#running.get(say?.receipt ?? "");
+    if (say?.progress && said) said.progress = say.progress;
+    if (say && said && said.log.length < maxLines) said.log.push(...say.log);
+    this.#spoke ||= said !== undefined;
+    this.#moved ??= moved;
+    if (flush) this.#flushing.push(flush);
+    if (flush || moved) void this.beat();
   }
 
   isDue(): boolean {
@@ -40,30 +41,31 @@ class Member {
   }
 
   async beat(): Promise<void> {
-    if (this.#beating || this.running.size === 0) return;
+    if (this.#beating || this.#running.size === 0) return;
     this.#beating = true;
     await this.#call();
     this.#beating = false;
     // What runs stops after three quarters of the time to live: another worker may begin it a little later.
     if (this.#failures > 0 && Date.now() >= this.#good + this.ttl * 0.75) this.#lose("no beat succeeded for too long");
-    if (this.#failures === 0 && this.flushing.length > 0) await this.beat();
+    if (this.#failures === 0 && this.#flushing.length > 0) await this.beat();
   }
 
   async #call(): Promise<void> {
-    [this.#sent, this.#spoke] = [Date.now(), false];
-    const sent = this.#sent;
-    const running = Array.from(this.running, ([receipt, said]) => ({ receipt, progress: said.progress, log: [...said.log] }));
-    const flushed = this.flushing.splice(0);
-    const moved_for = this.moved && `${sent - this.moved + 1}ms`;
-    const at = this.#failures === 0 && !this.moved ? { at: this.home } : {};
+    const sent = (this.#sent = Date.now());
+    this.#spoke = false;
+    const running = Array.from(this.#running, ([receipt, said]) => ({ receipt, progress: said.progress, log: [...said.log] }));
+    const flushed = this.#flushing.splice(0);
+    const moved_for = this.#moved && `${sent - this.#moved + 1}ms`;
+    const at = this.#failures === 0 && !this.#moved ? { at: this.home } : {};
     try {
       const news = await gateways.call<News>("POST", `/workers/${this.worker}/beat`, { body: { running, moved_for }, timeout: this.ttl / 4, ...at });
       [this.#good, this.#failures] = [sent, 0];
-      for (const { receipt, log } of running) this.running.get(receipt)?.log.splice(0, log.length);
+      for (const { receipt, log } of running) this.#running.get(receipt)?.log.splice(0, log.length);
       this.#tell({ news, flushed });
     } catch (err) {
-      this.flushing.unshift(...flushed);
-      if (isRefused(err)) for (const said of this.running.values()) said.log.length = 0; // it may be too much
+      if (this.#failures > 2) this.#tell({ flushed }); // the end of a job matters more than its last line
+      else this.#flushing.unshift(...flushed);
+      if (isRefused(err)) for (const said of this.#running.values()) said.log.length = 0; // it may be too much
       if (isGone(err)) this.#lose("the worker was buried");
       else if (this.#failures++ === 0) this.#tell({ problem: `a beat failed: ${(err as Error).message}` });
     }
@@ -78,16 +80,11 @@ class Member {
   }
 }
 
-parentPort!.on("message", ({ worker, join, run = [], since = 0, say, flush, end = [], moved, leave }: ToBeats) => {
+parentPort!.on("message", (message: ToBeats) => {
+  const { worker, join, leave } = message;
   if (join) members.set(worker, new Member(worker, join.home, join.every, join.ttl));
-  const member = members.get(worker);
-  if (!member || leave) return members.delete(worker);
-  member.run(run, since);
-  if (say) member.say(say);
-  if (flush) member.flushing.push(flush);
-  for (const receipt of end) member.running.delete(receipt);
-  member.moved ??= moved;
-  if (flush || moved) void member.beat();
+  if (leave) members.delete(worker);
+  else members.get(worker)?.hear(message);
 });
 
 setInterval(() => members.forEach((member) => member.isDue() && void member.beat()), 500);

@@ -3,10 +3,8 @@ import { type EnqueueOptions, named, type NewJob } from "./enqueue.js";
 import { isPassing, JobFailed, NotEnded } from "./errors.js";
 import { type GatewayOptions, Gateways } from "./gateway.js";
 
-export interface ClientEnqueueOptions extends EnqueueOptions {
-  /** How often the job may be lost with a worker that died; 0 is at most once. */ maxLosses?: number;
-  /** Also of a kind that no worker has declared yet. */ force?: boolean;
-}
+/** maxLosses is how often the job may be lost with a worker that died, 0 is at most once; force is for a kind that no worker has declared yet. */
+export type ClientEnqueueOptions = EnqueueOptions & { maxLosses?: number; force?: boolean };
 
 /** A job as the API shows it. */
 export interface JobInfo {
@@ -25,14 +23,11 @@ export interface JobInfo {
 export class Client {
   readonly #gateways: Gateways;
 
-  constructor(options: GatewayOptions = {}) {
-    this.#gateways = new Gateways(options);
-  }
+  constructor(options: GatewayOptions = {}) { this.#gateways = new Gateways(options); }
 
   /** Enqueues a job and returns its id; of a duplicate, the id of the job that is there. Give an idempotencyKey if you repeat an enqueue that failed. */
   async enqueue(kind: string, args: unknown = {}, { force = false, ...options }: ClientEnqueueOptions = {}): Promise<number> {
-    const [id] = await this.enqueueMany([{ ...options, kind, args }], { force });
-    return id!;
+    return (await this.enqueueMany([{ ...options, kind, args }], { force }))[0]!;
   }
 
   /** Enqueues all of the jobs or none, 10,000 at most. Returns their ids, in their order. */

@@ -26,10 +26,7 @@ export interface EnqueueOptions extends JobOptions {
 }
 
 /** One of many jobs that are enqueued together. */
-export interface NewJob extends EnqueueOptions {
-  kind: string;
-  args?: unknown;
-}
+export type NewJob = EnqueueOptions & { kind: string; args?: unknown };
 
 /** Returns a job with the names that the API and SQL use. */
 export function named(job: NewJob): Record<string, unknown> {
@@ -37,9 +34,7 @@ export function named(job: NewJob): Record<string, unknown> {
 }
 
 /** What is needed of a connection to PostgreSQL: a Client, PoolClient or Pool of pg has it. */
-export interface Queryable {
-  query(text: string, values: unknown[]): Promise<{ rows: any[] }>;
-}
+export type Queryable = { query(text: string, values: unknown[]): Promise<{ rows: any[] }> };
 
 const statement = `select stint.enqueue(j.kind, coalesce(j.args, '{}'), queue => j.queue, priority => j.priority, run_at => j.run_at, delay => j.delay,
   retry => j.retry, timeout => j.timeout, tags => j.tags, urn => j.urn, source => j.source, metadata => j.metadata, idempotency_key => j.idempotency_key,
@@ -51,15 +46,11 @@ from jsonb_to_recordset($1::jsonb) as j(kind text, args jsonb, queue text, prior
 /** Enqueues jobs in the transaction that the connection is in, by one statement. Returns their ids, in their order. */
 export async function enqueueMany(connection: Queryable, jobs: NewJob[]): Promise<number[]> {
   if (jobs.length === 0) return [];
-  const answer = await connection.query(statement, [JSON.stringify(jobs.map(named))]);
-  return answer.rows.map((row: { id: unknown }) => Number(row.id));
+  const { rows } = await connection.query(statement, [JSON.stringify(jobs.map(named))]);
+  return rows.map((row) => Number(row.id));
 }
 
-/**
- * Enqueues a job in the transaction that the connection is in: the job exists if and when it commits.
- * Returns the job's id; of a duplicate, the id of the job that is there.
- */
+/** Enqueues a job in the transaction that the connection is in: it exists if and when that commits. Returns its id; of a duplicate, the id of the job that is there. */
 export async function enqueue(connection: Queryable, kind: string, args: unknown = {}, options: EnqueueOptions = {}): Promise<number> {
-  const [id] = await enqueueMany(connection, [{ ...options, kind, args }]);
-  return id!;
+  return (await enqueueMany(connection, [{ ...options, kind, args }]))[0]!;
 }

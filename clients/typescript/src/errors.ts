@@ -12,18 +12,13 @@ export class NoRetry extends NamedError {}
 
 /** Thrown by a handler, it has the job run again after that time. The attempt is not charged. */
 export class Snooze extends NamedError {
-  constructor(readonly wait: Duration) {
-    super(`run again in ${wait}`);
-  }
+  constructor(readonly wait: Duration) { super(`run again in ${wait}`); }
 }
 
 /** Thrown by a handler, it cancels the job. */
 export class Cancel extends NamedError {}
 
-/**
- * Thrown by job.sleep, job.awaitSignal and sometimes job.step when the run is over and the job comes again later.
- * Let it pass. A handler that catches it gains nothing: what it returns is not recorded.
- */
+/** Thrown by job.sleep, job.awaitSignal and sometimes job.step when the run is over and the job comes again. Let it pass: what else the handler does is not recorded. */
 export class Suspended extends NamedError {}
 
 /** Thrown by job.awaitSignal when the time is over and no signal came. */
@@ -51,9 +46,7 @@ export class NotEnded extends NamedError {}
 
 /** A gateway refused a request with that HTTP status, or did not answer: 0. */
 export class GatewayError extends NamedError {
-  constructor(message: string, readonly status: number) {
-    super(message);
-  }
+  constructor(message: string, readonly status: number) { super(message); }
 }
 
 // What the errors of calls mean: this gateway does not have the worker; it is no more; no gateway takes that; the same call may succeed later.

@@ -35,7 +35,7 @@ export class Gateways {
   /** Calls once. Throws a GatewayError; if there was no good answer, the next call goes to the next gateway. */
   async call<T>(method: string, path: string, { at = this.at, ...options }: CallOptions = {}): Promise<T> {
     const url = this.#bases[at] + path;
-    const [status, text] = await this.#send(method, url, options).catch((err: Error) => [0, String((err.cause as Error)?.message ?? err.message)] as const);
+    const [status, text] = await this.#send(method, url, options).catch((err) => [0, (err.cause ?? err).message as string] as const);
     if (status >= 200 && status < 300) return (text === "" ? undefined : JSON.parse(text)) as T;
     const err = new GatewayError(`${method} ${url}: ${status === 0 ? text : `${status} ${problem(text)}`}`, status);
     if (isPassing(err) && this.at === at) this.at = (at + 1) % this.#bases.length;
@@ -53,8 +53,8 @@ export class Gateways {
 /** Returns what problem details (RFC 9457) say, in one line. */
 function problem(text: string): string {
   try {
-    const { title, detail, errors = [] } = JSON.parse(text) as { title?: string; detail?: string; errors?: { message?: string; location?: string }[] };
-    return [detail ?? title, ...errors.map((e) => [e.location, e.message].filter(Boolean).join(": "))].filter(Boolean).join("; ");
+    const { title, detail, errors = [] } = JSON.parse(text);
+    return [detail ?? title, ...errors.map((e: Record<string, unknown>) => `${e.location}: ${e.message}`)].join("; ");
   } catch {
     return text.slice(0, 200);
   }

@@ -21,7 +21,7 @@ export class Job<Args = unknown> {
   /** @internal */ readonly receipt: string;
   /** @internal Set when what the handler returns does not count any more. */ over: "suspended" | "returned" | "lost" | undefined;
   /** @internal */ spoke = false;
-  /** @internal Called when no more is to be said. */ flushed = () => {};
+  /** @internal Called when all is said. */ flushed = () => {};
   readonly #abort = new AbortController();
   readonly #names = new Set<string>();
   readonly #steps: Record<string, unknown>;
@@ -74,6 +74,11 @@ export class Job<Args = unknown> {
     if (!this.signal.aborted) this.#abort.abort(new Stopped(why));
   }
 
+  /** @internal Resolves when gateways have been told what the job said. */ flush(): Promise<void> {
+    this.member.tellBeats({ flush: this.receipt });
+    return new Promise((resolve) => (this.flushed = resolve));
+  }
+
   #say(said: Said): void {
     if (this.over !== undefined) return;
     this.spoke = true;
@@ -99,7 +104,7 @@ export class Job<Args = unknown> {
         const answer = await this.member.call<T & { suspended?: boolean }>(path, { receipt: this.receipt, ...body }, { at: this.member.home });
         if (!answer.suspended) return answer;
         this.over = "suspended";
-        this.member.forget([this]);
+        this.member.forget([this.receipt]);
       } catch (err) {
         if (isGone(err)) this.stop("lost"); // the run or the whole worker: beats tell which
         else if (isMoved(err) || (isPassing(err) && this.member.state !== "in")) {

@@ -51,27 +51,23 @@ export class Member {
   }
 
   /** Takes what a gateway answered to a call that was sent then. */
-  #hear({ jobs, cancel }: News, sent: number): void {
-    if (jobs?.length) this.#take(jobs.map((claimed) => new Job(claimed, this)), sent);
-    for (const { receipt, reason } of cancel ?? []) {
-      const job = this.#running.get(receipt);
-      job?.stop(reason);
-      if (job && reason === "lost") this.forget([job]);
-    }
-  }
-
-  #take(jobs: Job[], since: number): void {
+  #hear({ jobs: claimed, cancel }: News, sent: number): void {
     if (this.state === "gone") return;
+    const jobs = (claimed ?? []).map((one) => new Job(one, this));
     for (const job of jobs) this.#running.set(job.receipt, job);
-    this.tellBeats({ run: jobs.map((job) => job.receipt), since });
+    if (jobs.length > 0) this.tellBeats({ run: jobs.map((job) => job.receipt), since: sent });
     for (const job of jobs) void (this.state === "in" ? this.worker.perform(job) : this.end(job, `"return":true`));
+    for (const { receipt, reason } of cancel ?? []) {
+      this.#running.get(receipt)?.stop(reason);
+      if (reason === "lost") this.forget([receipt]);
+    }
   }
 
   /** Takes how a job ended; undefined is not to be sent. What ends at about the same time shares a call. */
   async end(job: Job, outcome: string | undefined): Promise<void> {
-    if (outcome && job.spoke) await Promise.race([this.#flush(job), pause(5_000)]);
+    if (outcome && job.spoke) await job.flush();
     if (outcome && job.over !== "lost" && this.state !== "gone") this.#ended.push({ job, outcome });
-    else this.forget([job]);
+    else this.forget([job.receipt]);
     setImmediate(() => this.trade());
   }
 
@@ -100,43 +96,34 @@ export class Member {
 
   async #finishAndClaim(batch: Ended[]): Promise<void> {
     const sent = Date.now();
+    const [finishes, claims] = [batch.length > 0, this.state === "in"];
+    if (claims) [this.#claimed, this.#roomier] = [sent, false];
     const results = `"results":[${batch.map(({ job, outcome }) => `{"receipt":"${job.receipt}",${outcome}}`).join()}]`;
-    if (this.state !== "in") return this.#settle(batch, await this.call("finish", `{${results}}`), sent);
-    [this.#claimed, this.#roomier] = [sent, false];
     const claim = `{"max":${this.worker.room},"wait":"25s"}`;
-    const options = { at: this.home, timeout: Math.min(25_000, this.ttl / 2) + 10_000 };
-    const finishes = batch.length > 0;
-    const news = await (finishes ? this.call("finish", `{${results},"claim":${claim}}`, options) : this.call("claim", claim, options));
-    this.#settle(batch, news, sent);
+    const body = !finishes ? claim : claims ? `{${results},"claim":${claim}}` : `{${results}}`;
+    const options = claims ? { at: this.home, timeout: Math.min(25_000, this.ttl / 2) + 10_000 } : {};
+    const news = await this.call(finishes ? "finish" : "claim", body, options);
+    const invalid = (i: number) => news.results?.[i]?.status === "invalid";
+    this.forget(batch.filter((_, i) => !invalid(i)).map(({ job }) => job.receipt));
+    batch.forEach((ended, i) => invalid(i) && this.#refuse(ended, news.results![i]!.problem ?? ""));
+    this.#hear(news, sent);
     // A gateway that does not have the worker may say so too in answer to a finish, but then refuses a claim.
     this.#drains = news.drain ?? false;
     if (news.drain && !finishes) void this.worker.drain();
   }
 
-  #settle(batch: Ended[], news: News, sent: number): void {
-    const refused = (i: number) => news.results?.[i]?.status === "invalid";
-    this.forget(batch.filter((_, i) => !refused(i)).map(({ job }) => job));
-    batch.forEach((ended, i) => refused(i) && this.#refuse(ended, news.results![i]!.problem ?? ""));
-    this.#hear(news, sent);
-  }
-
   /** Has a job fail whose outcome no gateway takes. */
   #refuse({ job, refused }: Ended, why: string): void {
     this.worker.report(`job ${job.id}: its outcome was refused: ${why}`);
-    if (refused) this.forget([job]);
+    if (refused) this.forget([job.receipt]);
     else this.#ended.push({ job, outcome: failed("RangeError", `the outcome was refused: ${why}`), refused: true });
   }
 
   /** Has the next beats not list jobs that are over. */
-  forget(jobs: Job[]): void {
-    for (const job of jobs) this.#running.delete(job.receipt);
-    if (jobs.length > 0) this.tellBeats({ end: jobs.map((job) => job.receipt) });
+  forget(receipts: string[]): void {
+    for (const receipt of receipts) this.#running.delete(receipt);
+    if (receipts.length > 0) this.tellBeats({ end: receipts });
     if (this.state === "moved" && this.#running.size === 0) void this.quit();
-  }
-
-  #flush(job: Job): Promise<void> {
-    this.tellBeats({ flush: job.receipt });
-    return new Promise((resolve) => (job.flushed = resolve));
   }
 
   /** Sees to a call that failed, and waits until it may be repeated. */

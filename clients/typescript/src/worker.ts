@@ -29,6 +29,7 @@ export type Handler<Args, Result> = (job: Job<Args>) => Promise<Result> | Result
 /** Performs jobs: an engine of the roster that gets its jobs from a gateway over HTTP. */
 export class Worker {
   /** @internal */ readonly gateways: Gateways;
+  /** @internal */ readonly report: (problem: string) => void;
   /** @internal */ beats: Thread | undefined;
   readonly #options: WorkerOptions;
   readonly #grace: number;
@@ -37,13 +38,15 @@ export class Worker {
   readonly #jobs = new Set<Job>(); // whose handlers have not returned
   readonly #closing = new AbortController();
   #current: Member | undefined;
+  #started = false;
   #stopping: Promise<void> | undefined;
   #ended = () => {};
   /** Resolves when the worker has stopped, or was drained. */
   readonly stopped = new Promise<void>((resolve) => (this.#ended = resolve));
 
   constructor(options: WorkerOptions = {}) {
-    this.#options = { slots: 10, report: (problem) => console.error(`stint: ${problem}`), ...options };
+    this.#options = { slots: 10, ...options };
+    this.report = options.report ?? ((problem) => console.error(`stint: ${problem}`));
     this.#grace = milliseconds(options.grace ?? "30s");
     this.gateways = new Gateways(options);
   }
@@ -57,25 +60,18 @@ export class Worker {
 
   /** Works until SIGTERM or SIGINT, or until somebody drains the worker. A second signal ends the process at once. */
   async run(): Promise<void> {
-    let asked = false;
-    const onSignal = (name: NodeJS.Signals) => {
-      if (asked) process.exit(name === "SIGINT" ? 130 : 143);
-      asked = true;
-      void this.stop();
-    };
+    let signals = 0;
+    const onSignal = (name: NodeJS.Signals) => void (signals++ === 0 ? this.stop() : process.exit(name === "SIGINT" ? 130 : 143));
     process.on("SIGTERM", onSignal).on("SIGINT", onSignal);
     await this.start().then(() => this.stopped).finally(() => process.off("SIGTERM", onSignal).off("SIGINT", onSignal));
   }
 
   /** Joins the roster, and returns when that is done. It waits for a gateway that does not answer yet. */
   async start(): Promise<void> {
-    if (this.beats) throw new Error("the worker was started before");
+    if (this.#started) throw new Error("the worker was started before");
     if (this.#kinds.size === 0) throw new Error("the worker has no handlers");
-    this.beats = this.#startBeats();
-    await this.#join(isPassing).catch(async (err) => {
-      await this.drain();
-      throw err;
-    });
+    this.#started = true;
+    await this.#join(isPassing);
   }
 
   /** Claims no more, lets jobs go on for the grace, then aborts them and hands them back. */
@@ -103,10 +99,6 @@ export class Worker {
     for (const job of this.#jobs) job.stop("stopping");
     await pause(2_000); // for those that heed it
     for (const member of this.#members.values()) void member.quit();
-  }
-
-  /** @internal */ report(problem: string): void {
-    this.#options.report!(problem);
   }
 
   /** @internal How many more handlers may be called. */ get room(): number {
@@ -150,6 +142,7 @@ export class Worker {
     const [ttl, every] = [joined.time_to_live / 1e6, joined.beat_every / 1e6];
     const member = new Member(joined.worker, home, ttl, this);
     if (this.#closing.signal.aborted) return member.quit();
+    this.beats ??= this.#startBeats();
     this.#members.set(member.id, member);
     this.#current = member;
     member.tellBeats({ join: { home, every, ttl } });
