@@ -36,9 +36,7 @@ class Member {
     if (flush || moved) void this.beat();
   }
 
-  isDue(): boolean {
-    return this.#spoke || this.#failures > 0 || Date.now() >= this.#sent + this.every;
-  }
+  isDue(): boolean { return this.#spoke || this.#failures > 0 || Date.now() >= this.#sent + this.every; }
 
   async beat(): Promise<void> {
     if (this.#beating || this.#running.size === 0) return;
@@ -71,13 +69,9 @@ class Member {
     }
   }
 
-  #lose(why: string): void {
-    if (members.delete(this.worker)) this.#tell({ lost: true, problem: `${why}: what it ran is stopped` });
-  }
+  #lose(why: string): void { if (members.delete(this.worker)) this.#tell({ lost: true, problem: `${why}: what it ran is stopped` }); }
 
-  #tell(message: Omit<FromBeats, "worker">): void {
-    parentPort!.postMessage({ worker: this.worker, ...message });
-  }
+  #tell(message: Omit<FromBeats, "worker">): void { parentPort!.postMessage({ worker: this.worker, ...message }); }
 }
 
 parentPort!.on("message", (message: ToBeats) => {

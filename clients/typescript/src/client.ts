@@ -10,8 +10,8 @@ export type ClientEnqueueOptions = EnqueueOptions & { maxLosses?: number; force?
 export interface JobInfo {
   id: number;
   kind: string;
-  state: "scheduled" | "retrying" | "blocked" | "available" | "running" | "completed" | "failed" | "cancelled";
   queue: string;
+  state: "scheduled" | "retrying" | "blocked" | "available" | "running" | "completed" | "failed" | "cancelled";
   args: unknown;
   attempt: number;
   attempts?: { attempt: number; outcome: string; final: boolean; result?: unknown; error?: { class: string; message: string; stack?: string }; reason?: string }[];
@@ -38,15 +38,13 @@ export class Client {
   }
 
   /** Shows a job with all of its attempts. */
-  job(id: number): Promise<JobInfo> {
-    return this.#gateways.call("GET", `/jobs/${id}`);
-  }
+  job(id: number): Promise<JobInfo> { return this.#gateways.call("GET", `/jobs/${id}`); }
 
   /** Waits until the job has ended, and returns its result. Throws JobFailed if it failed or was cancelled, NotEnded after the timeout. */
   async result<T = unknown>(id: number, { timeout }: { timeout?: Duration } = {}): Promise<T> {
     const until = timeout === undefined ? Infinity : performance.now() + milliseconds(timeout);
-    for (let failures = 0; ; ) {
-      const left = Math.max(0, until - performance.now());
+    for (let failures = 0, left = 1; left > 0; ) {
+      left = Math.max(0, until - performance.now());
       const wait = Math.min(30_000, Math.ceil(left));
       try {
         const { state, attempts, reason } = await this.#gateways.call<JobInfo>("GET", `/jobs/${id}?wait=${wait}ms`, { timeout: wait + 10_000 });
@@ -58,8 +56,8 @@ export class Client {
         if (!isPassing(err) || left === 0) throw err;
         await pause(Math.min(left, backoff(failures++)));
       }
-      if (left === 0) throw new NotEnded(`job ${id} has not ended within ${timeout}`);
     }
+    throw new NotEnded(`job ${id} has not ended within ${timeout}`);
   }
 
   /** Sends a signal to a job. Of several with the same key the first counts, so with a key it may be repeated. */

@@ -9,29 +9,22 @@ abstract class NamedError extends Error {
 
 /** Thrown by a handler, it fails the job without a retry. People see the class of the cause, if there is one. */
 export class NoRetry extends NamedError {}
-
 /** Thrown by a handler, it has the job run again after that time. The attempt is not charged. */
 export class Snooze extends NamedError {
   constructor(readonly wait: Duration) { super(`run again in ${wait}`); }
 }
-
 /** Thrown by a handler, it cancels the job. */
 export class Cancel extends NamedError {}
-
 /** Thrown by job.sleep, job.awaitSignal and sometimes job.step when the run is over and the job comes again. Let it pass: what else the handler does is not recorded. */
 export class Suspended extends NamedError {}
-
 /** Thrown by job.awaitSignal when the time is over and no signal came. */
 export class NoSignal extends NamedError {}
 
 /** Why a run must stop: the job was cancelled, its time is over, the worker stops, or the worker lost the job. */
 export type StopReason = "cancelled" | "timeout" | "stopping" | "lost";
-
 /** The reason of job.signal when it is aborted. */
 export class Stopped extends NamedError {
-  constructor(readonly why: StopReason) {
-    super(why === "timeout" ? "the job ran longer than its timeout" : `the run must stop: ${why}`);
-  }
+  constructor(readonly why: StopReason) { super(why === "timeout" ? "the job ran longer than its timeout" : `the run must stop: ${why}`); }
 }
 
 /** Thrown by Client.result when the job failed or was cancelled. The failure is that of its last attempt. */
@@ -40,10 +33,8 @@ export class JobFailed extends NamedError {
     super(`job ${id} is ${state}: ${failure?.message ?? reason}`);
   }
 }
-
 /** Thrown by Client.result when the job has not ended within the time. */
 export class NotEnded extends NamedError {}
-
 /** A gateway refused a request with that HTTP status, or did not answer: 0. */
 export class GatewayError extends NamedError {
   constructor(message: string, readonly status: number) { super(message); }

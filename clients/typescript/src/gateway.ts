@@ -28,25 +28,19 @@ export class Gateways {
   }
 
   /** What another thread needs to call the same gateways. */
-  get options(): GatewayOptions {
-    return { gateway: this.#bases, token: this.#token };
-  }
+  get options(): GatewayOptions { return { gateway: this.#bases, token: this.#token }; }
 
   /** Calls once. Throws a GatewayError; if there was no good answer, the next call goes to the next gateway. */
-  async call<T>(method: string, path: string, { at = this.at, ...options }: CallOptions = {}): Promise<T> {
+  async call<T>(method: string, path: string, { body = null, timeout = 30_000, at = this.at }: CallOptions = {}): Promise<T> {
     const url = this.#bases[at] + path;
-    const [status, text] = await this.#send(method, url, options).catch((err) => [0, (err.cause ?? err).message as string] as const);
+    const headers = { "content-type": "application/json", ...(this.#token && { authorization: `Bearer ${this.#token}` }) };
+    const request = { method, headers, body: body === null || typeof body === "string" ? body : JSON.stringify(body), signal: AbortSignal.timeout(timeout) };
+    const answered = fetch(url, request).then(async (answer) => [answer.status, await answer.text()] as const);
+    const [status, text] = await answered.catch((err) => [0, (err.cause ?? err).message as string] as const);
     if (status >= 200 && status < 300) return (text === "" ? undefined : JSON.parse(text)) as T;
     const err = new GatewayError(`${method} ${url}: ${status === 0 ? text : `${status} ${problem(text)}`}`, status);
     if (isPassing(err) && this.at === at) this.at = (at + 1) % this.#bases.length;
     throw err;
-  }
-
-  async #send(method: string, url: string, { body, timeout = 30_000 }: CallOptions): Promise<[number, string]> {
-    const headers = { "content-type": "application/json", ...(this.#token && { authorization: `Bearer ${this.#token}` }) };
-    const text = body === undefined || typeof body === "string" ? body ?? null : JSON.stringify(body);
-    const answer = await fetch(url, { method, headers, body: text, signal: AbortSignal.timeout(timeout) });
-    return [answer.status, await answer.text()];
   }
 }
 

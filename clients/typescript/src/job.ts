@@ -35,14 +35,10 @@ export class Job<Args = unknown> {
   }
 
   /** Says how much is done, from 0 to 1. The last call counts; people see it within a second or two. */
-  progress(fraction: number, text = ""): void {
-    this.#say({ progress: { fraction: Math.min(1, Math.max(0, fraction)) || 0, text }, log: [] });
-  }
+  progress(fraction: number, text = ""): void { this.#say({ progress: { fraction: Math.min(1, Math.max(0, fraction)) || 0, text }, log: [] }); }
 
   /** Logs a line that people see with the job. */
-  log(line: string): void {
-    this.#say({ log: [String(line).slice(0, 4096)] });
-  }
+  log(line: string): void { this.#say({ log: [String(line).slice(0, 4096)] }); }
 
   /**
    * Does a part of the job once: what f returns is recorded as JSON, and a later run of the job gets

@@ -38,14 +38,12 @@ export class Member {
     return this.worker.gateways.call<T>("POST", `/workers/${this.id}/${path}`, { body, ...options });
   }
 
-  tellBeats(message: Omit<ToBeats, "worker">): void {
-    this.worker.beats!.postMessage({ worker: this.id, ...message });
-  }
+  tellBeats(message: Omit<ToBeats, "worker">): void { this.worker.beats?.postMessage({ worker: this.id, ...message }); }
 
   /** Takes what the thread of the beats tells. */
   heard({ news, flushed = [], lost, problem }: FromBeats): void {
     if (problem) this.worker.report(problem);
-    if (lost) this.lose();
+    if (lost) void this.quit(true);
     if (news) this.#hear(news, 0);
     for (const receipt of flushed) this.#running.get(receipt)?.flushed();
   }
@@ -130,7 +128,7 @@ export class Member {
   async #failed(err: unknown): Promise<void> {
     if (this.state === "gone") return;
     if (isGone(err) && this.#drains) void this.worker.drain();
-    if (isGone(err)) return this.lose();
+    if (isGone(err)) return this.quit(true);
     if (this.#failures++ === 0) this.worker.report(`a call failed: ${(err as Error).message}`);
     // Another gateway was chosen since this one did not answer: what is new is claimed there.
     if (this.state === "in" && (isMoved(err) || this.worker.gateways.at !== this.home)) this.move();
@@ -146,24 +144,14 @@ export class Member {
     this.forget([]);
   }
 
-  /** Stops what runs: it does not count any more. */
-  lose(): void {
-    this.#close();
-    for (const job of this.#running.values()) job.stop("lost");
-    this.#leave();
-  }
-
-  /** Leaves the roster: what still runs is handed back. */
-  async quit(): Promise<void> {
-    if (this.state === "gone") return this.gone;
-    this.#close();
-    await this.worker.gateways.call("DELETE", `/workers/${this.id}`, { timeout: 5_000 }).catch(() => {});
-    this.#leave();
-  }
-
-  #close(): void {
+  /** Ends the membership. What still runs counts no more; unless it is lost already it is handed back. */
+  async quit(lost = false): Promise<void> {
+    if (this.state === "gone") return;
     this.state = "gone";
     this.tellBeats({ leave: true });
     this.worker.left(this);
+    for (const job of this.#running.values()) job.stop("lost");
+    if (!lost) await this.worker.gateways.call("DELETE", `/workers/${this.id}`, { timeout: 5_000 }).catch(() => {});
+    this.#leave();
   }
 }

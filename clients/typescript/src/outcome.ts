@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { Cancel, NoRetry, Snooze, type Stopped } from "./errors.js";
 import type { Job } from "./job.js";
 
@@ -6,12 +7,8 @@ const maxText = 16_384; // characters of a message or stack
 
 /** Calls the handler of a job. Returns how that ended, as a member of a JSON object, or undefined if it is not to be sent. */
 export async function perform(job: Job, handler: (job: Job<any>) => unknown): Promise<string | undefined> {
-  let outcome: string;
-  try {
-    outcome = succeeded(await handler(job));
-  } catch (err) {
-    outcome = thrown(err, job.signal.reason as Stopped | undefined);
-  }
+  const ended = Promise.resolve(job).then(handler).then(succeeded);
+  const outcome = await ended.catch((err: unknown) => thrown(err, job.signal.reason as Stopped | undefined));
   if (job.over === "returned") return `"return":true`;
   return job.over === undefined ? outcome : undefined;
 }
@@ -31,9 +28,7 @@ function thrown(err: unknown, stopped: Stopped | undefined): string {
   if (!(err instanceof Error)) return failed("Error", String(err));
   if (stopped?.why === "timeout" && (err === stopped || err.name === "AbortError")) return failed("Timeout", stopped.message);
   const named = err instanceof NoRetry && err.cause instanceof Error ? err.cause : err;
-  const stacks: string[] = [];
-  for (let e: unknown = err; e instanceof Error && stacks.length < 5; e = e.cause) stacks.push(e.stack ?? e.message);
-  return failed(named.constructor.name, err.message, { stack: stacks.join("\ncaused by: ").slice(0, maxText), ...(err instanceof NoRetry && { retry: false }) });
+  return failed(named.constructor.name, err.message, { stack: inspect(err).slice(0, maxText), ...(err instanceof NoRetry && { retry: false }) });
 }
 
 /** Returns a failed outcome. */

@@ -19,11 +19,8 @@ export interface WorkerOptions extends GatewayOptions {
   /** Is told what goes wrong between the worker and its gateway, in one line: console.error unless given. */ report?: (problem: string) => void;
 }
 
-/** Defaults of the jobs of a kind. They count if nobody has declared the kind before. */
-export interface KindOptions extends JobOptions {
-  /** How often a job may be lost with a worker that died; 0 is at most once. */ maxLosses?: number;
-}
-
+/** Defaults of the jobs of a kind, if nobody has declared it before. maxLosses is how often a job may be lost with a worker that died; 0 is at most once. */
+export type KindOptions = JobOptions & { maxLosses?: number };
 export type Handler<Args, Result> = (job: Job<Args>) => Promise<Result> | Result;
 
 /** Performs jobs: an engine of the roster that gets its jobs from a gateway over HTTP. */
@@ -82,9 +79,7 @@ export class Worker {
   }
 
   /** @internal Ends what runs, however long it takes, and leaves. */
-  drain(): Promise<void> {
-    return (this.#stopping ??= this.#shut());
-  }
+  drain(): Promise<void> { return (this.#stopping ??= this.#shut()); }
 
   async #shut(): Promise<void> {
     this.#closing.abort();
@@ -101,9 +96,7 @@ export class Worker {
     for (const member of this.#members.values()) void member.quit();
   }
 
-  /** @internal How many more handlers may be called. */ get room(): number {
-    return Math.max(0, this.#options.slots! - this.#jobs.size);
-  }
+  /** @internal How many more handlers may be called. */ get room(): number { return Math.max(0, this.#options.slots! - this.#jobs.size); }
 
   /** @internal */ async perform(job: Job): Promise<void> {
     this.#jobs.add(job);
@@ -142,15 +135,11 @@ export class Worker {
     const [ttl, every] = [joined.time_to_live / 1e6, joined.beat_every / 1e6];
     const member = new Member(joined.worker, home, ttl, this);
     if (this.#closing.signal.aborted) return member.quit();
-    this.beats ??= this.#startBeats();
+    this.beats ??= new Thread(new URL("./beat-thread.js", import.meta.url), { workerData: this.gateways.options, name: "stint-beats" })
+      .on("message", (message: FromBeats) => this.#members.get(message.worker)?.heard(message));
     this.#members.set(member.id, member);
     this.#current = member;
     member.tellBeats({ join: { home, every, ttl } });
     member.trade();
-  }
-
-  #startBeats(): Thread {
-    const thread = new Thread(new URL("./beat-thread.js", import.meta.url), { workerData: this.gateways.options, name: "stint-beats" });
-    return thread.on("message", (message: FromBeats) => this.#members.get(message.worker)?.heard(message));
   }
 }

@@ -32,7 +32,7 @@ test("an error is kept with its class, message and stack, and retried as the pol
       assert.equal(err.state, "failed");
       assert.equal(err.failure?.class, "NoSuchImage");
       assert.equal(err.failure?.message, "it is not there");
-      assert.match(err.failure?.stack ?? "", /worker\.test\.[\s\S]*caused by: RangeError: inner/);
+      assert.match(err.failure?.stack ?? "", /worker\.test\.[\s\S]*\[cause\]: RangeError: inner/);
       assert.equal((await attemptsOf(id)).length, 2);
     },
   );
