@@ -20,33 +20,35 @@ class Member {
   #failures = 0;
   #beating = false;
 
-  constructor(readonly worker: string, readonly home: number, readonly every: number, readonly ttl: number) {}
+  constructor(readonly worker: string, readonly home: number, readonly ttl: number) {}
 
   hear({ run = [], since = 0, say, flush, end = [], moved }: ToBeats): void {
     for (const receipt of run) this.#running.set(receipt, { log: [] });
     for (const receipt of end) this.#running.delete(receipt);
     // A claim says that the worker lives if nothing did for a quarter of its time to live.
-    [this.#sent, this.#good] = [Math.max(this.#sent, since), Math.max(this.#good, since - this.every)];
+    [this.#sent, this.#good] = [Math.max(this.#sent, since), Math.max(this.#good, since - this.ttl / 4)];
     const said = this.#running.get(say?.receipt ?? "");
     if (say?.progress && said) said.progress = say.progress;
     if (say && said && said.log.length < maxLines) said.log.push(...say.log);
     this.#spoke ||= said !== undefined;
     this.#moved ??= moved;
     if (flush) this.#flushing.push(flush);
-    if (flush || moved) void this.beat();
+    if (flush || moved || (run.length > 0 && this.isDue())) void this.beat();
   }
 
-  isDue(): boolean { return this.#spoke || this.#failures > 0 || Date.now() >= this.#sent + this.every; }
+  isDue(): boolean { return this.#spoke || this.#failures > 0 || Date.now() >= this.#sent + this.ttl / 4; }
 
   async beat(): Promise<void> {
     if (this.#beating || this.#running.size === 0) return;
     this.#beating = true;
     await this.#call();
     this.#beating = false;
-    // What runs stops after three quarters of the time to live: another worker may begin it a little later.
-    if (this.#failures > 0 && Date.now() >= this.#good + this.ttl * 0.75) this.#lose("no beat succeeded for too long");
+    if (this.#failures > 0 && this.#left() <= 0) this.#lose("no beat succeeded for too long");
     if (this.#failures === 0 && this.#flushing.length > 0) await this.beat();
   }
+
+  /** For how long what runs may go on without a beat. Another worker may begin it a little later. */
+  #left(): number { return this.#good + this.ttl * 0.75 - Date.now(); }
 
   async #call(): Promise<void> {
     const sent = (this.#sent = Date.now());
@@ -55,8 +57,9 @@ class Member {
     const flushed = this.#flushing.splice(0);
     const moved_for = this.#moved && `${sent - this.#moved + 1}ms`;
     const at = this.#failures === 0 && !this.#moved ? { at: this.home } : {};
+    const timeout = Math.max(500, Math.min(this.ttl / 4, this.#left()));
     try {
-      const news = await gateways.call<News>("POST", `/workers/${this.worker}/beat`, { body: { running, moved_for }, timeout: this.ttl / 4, ...at });
+      const news = await gateways.call<News>("POST", `/workers/${this.worker}/beat`, { body: { running, moved_for }, timeout, ...at });
       [this.#good, this.#failures] = [sent, 0];
       for (const { receipt, log } of running) this.#running.get(receipt)?.log.splice(0, log.length);
       this.#tell({ news, flushed });
@@ -70,13 +73,12 @@ class Member {
   }
 
   #lose(why: string): void { if (members.delete(this.worker)) this.#tell({ lost: true, problem: `${why}: what it ran is stopped` }); }
-
   #tell(message: Omit<FromBeats, "worker">): void { parentPort!.postMessage({ worker: this.worker, ...message }); }
 }
 
 parentPort!.on("message", (message: ToBeats) => {
   const { worker, join, leave } = message;
-  if (join) members.set(worker, new Member(worker, join.home, join.every, join.ttl));
+  if (join) members.set(worker, new Member(worker, join.home, join.ttl));
   if (leave) members.delete(worker);
   else members.get(worker)?.hear(message);
 });

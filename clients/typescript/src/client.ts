@@ -8,12 +8,9 @@ export type ClientEnqueueOptions = EnqueueOptions & { maxLosses?: number; force?
 
 /** A job as the API shows it. */
 export interface JobInfo {
-  id: number;
-  kind: string;
-  queue: string;
+  id: number; kind: string; queue: string;
   state: "scheduled" | "retrying" | "blocked" | "available" | "running" | "completed" | "failed" | "cancelled";
-  args: unknown;
-  attempt: number;
+  args: unknown; attempt: number;
   attempts?: { attempt: number; outcome: string; final: boolean; result?: unknown; error?: { class: string; message: string; stack?: string }; reason?: string }[];
   reason?: string;
   [field: string]: unknown;

@@ -18,9 +18,7 @@ export interface EnqueueOptions extends JobOptions {
   /** smtp, tenant=acme, or tenant by /tenant. */ limits?: string[];
   /** Stored beside the arguments. */ metadata?: Record<string, unknown>;
   /** A line for people. */ description?: string;
-  correlation?: string;
-  urn?: string;
-  source?: string;
+  correlation?: string; urn?: string; source?: string;
   /** The instant after which no attempt begins. */ startBy?: Date | string;
   /** The same, counted from when the job is due. */ startWithin?: Duration;
 }

@@ -10,9 +10,7 @@ abstract class NamedError extends Error {
 /** Thrown by a handler, it fails the job without a retry. People see the class of the cause, if there is one. */
 export class NoRetry extends NamedError {}
 /** Thrown by a handler, it has the job run again after that time. The attempt is not charged. */
-export class Snooze extends NamedError {
-  constructor(readonly wait: Duration) { super(`run again in ${wait}`); }
-}
+export class Snooze extends NamedError { constructor(readonly wait: Duration) { super(`run again in ${wait}`); } }
 /** Thrown by a handler, it cancels the job. */
 export class Cancel extends NamedError {}
 /** Thrown by job.sleep, job.awaitSignal and sometimes job.step when the run is over and the job comes again. Let it pass: what else the handler does is not recorded. */
@@ -36,9 +34,7 @@ export class JobFailed extends NamedError {
 /** Thrown by Client.result when the job has not ended within the time. */
 export class NotEnded extends NamedError {}
 /** A gateway refused a request with that HTTP status, or did not answer: 0. */
-export class GatewayError extends NamedError {
-  constructor(message: string, readonly status: number) { super(message); }
-}
+export class GatewayError extends NamedError { constructor(message: string, readonly status: number) { super(message); } }
 
 // What the errors of calls mean: this gateway does not have the worker; it is no more; no gateway takes that; the same call may succeed later.
 const has = (err: unknown, isSo: (status: number) => boolean) => err instanceof GatewayError && isSo(err.status);

@@ -5,11 +5,8 @@ export interface GatewayOptions {
   /** Default: STINT_TOKEN. */ token?: string;
 }
 
-export interface CallOptions {
-  /** JSON as text, or a value that becomes JSON. */ body?: unknown;
-  /** How many milliseconds the call may take: 30,000 unless given. */ timeout?: number;
-  /** Which gateway to call; unless given, the one that answered last. */ at?: number;
-}
+/** The body is JSON as text or a value that becomes JSON, the timeout in milliseconds, and at the number of a gateway: that which answered last unless given. */
+export type CallOptions = { body?: unknown; timeout?: number; at?: number };
 
 /** The gateways of an installation. Calls go to one of them, and after a failure to the next one. */
 export class Gateways {
@@ -26,9 +23,6 @@ export class Gateways {
     this.#token = options.token ?? urls.map((url) => url.searchParams.get("token")).find((token) => token) ?? process.env.STINT_TOKEN ?? "";
     this.#bases = urls.map((url) => url.origin + url.pathname.replace(/(\/api\/v1)?\/*$/, "/api/v1"));
   }
-
-  /** What another thread needs to call the same gateways. */
-  get options(): GatewayOptions { return { gateway: this.#bases, token: this.#token }; }
 
   /** Calls once. Throws a GatewayError; if there was no good answer, the next call goes to the next gateway. */
   async call<T>(method: string, path: string, { body = null, timeout = 30_000, at = this.at }: CallOptions = {}): Promise<T> {

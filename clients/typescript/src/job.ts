@@ -1,7 +1,7 @@
 import { backoff, type Duration, pause } from "./duration.js";
 import { isGone, isMoved, isPassing, NoRetry, NoSignal, Stopped, type StopReason, Suspended } from "./errors.js";
 import type { Member } from "./member.js";
-import type { ClaimedJob, Said } from "./protocol.js";
+import type { Said } from "./protocol.js";
 
 /** One run of a job, as its handler sees it. */
 export class Job<Args = unknown> {
@@ -26,8 +26,7 @@ export class Job<Args = unknown> {
   readonly #names = new Set<string>();
   readonly #steps: Record<string, unknown>;
 
-  /** @internal */
-  constructor(claimed: ClaimedJob, /** @internal */ readonly member: Member) {
+  /** @internal */ constructor(claimed: Record<string, any>, /** @internal */ readonly member: Member) {
     const { receipt, id, kind, queue, args, attempt, tags = [], metadata = {}, correlation = "", may_have_run = false, created, timeout = 0, steps = {} } = claimed;
     [this.receipt, this.id, this.kind, this.queue, this.args, this.attempt] = [receipt, id, kind, queue, args, attempt];
     [this.tags, this.metadata, this.correlation, this.mayHaveRun, this.created] = [tags, metadata, correlation, may_have_run, new Date(created)];
@@ -40,10 +39,7 @@ export class Job<Args = unknown> {
   /** Logs a line that people see with the job. */
   log(line: string): void { this.#say({ log: [String(line).slice(0, 4096)] }); }
 
-  /**
-   * Does a part of the job once: what f returns is recorded as JSON, and a later run of the job gets
-   * that without a call of f. Only successes are recorded. A name can be used once in a run.
-   */
+  /** Does a part of the job once: what f returns is recorded, and a later run gets that without a call of f. A name can be used once in a run. */
   async step<T>(name: string, f: () => Promise<T> | T): Promise<T> {
     this.#use(name);
     if (Object.hasOwn(this.#steps, name)) return this.#steps[name] as T;
@@ -52,15 +48,11 @@ export class Job<Args = unknown> {
   }
 
   /** Waits without a slot: a wait of more than 5 seconds ends the run by a Suspended, and the job runs again from the top. */
-  async sleep(name: string, duration: Duration): Promise<void> {
-    this.#use(name);
-    await this.#ask("sleep", { name, for: duration });
-  }
+  async sleep(name: string, duration: Duration): Promise<void> { await this.#use(name).#ask("sleep", { name, for: duration }); }
 
   /** Waits for a signal in the same way, and returns its value. The signal has the step's name unless one is given. Throws NoSignal when the timeout is over. */
   async awaitSignal<T = unknown>(name: string, { timeout, signal = name }: { timeout: Duration; signal?: string }): Promise<T> {
-    this.#use(name);
-    const { value, timed_out } = await this.#ask<{ value?: T; timed_out?: boolean }>("await", { name, signal, timeout });
+    const { value, timed_out } = await this.#use(name).#ask<{ value?: T; timed_out?: boolean }>("await", { name, signal, timeout });
     if (timed_out) throw new NoSignal(`no signal ${signal} came within ${timeout}`);
     return value as T;
   }
@@ -81,10 +73,12 @@ export class Job<Args = unknown> {
     this.member.tellBeats({ say: { receipt: this.receipt, ...said } });
   }
 
-  #use(name: string): void {
+  /** Notes that the run came to a step. */
+  #use(name: string): this {
     this.#check();
     if (this.#names.has(name)) throw new NoRetry(`the step ${JSON.stringify(name)} is there twice`);
     this.#names.add(name);
+    return this;
   }
 
   #check(): void {

@@ -11,8 +11,8 @@ type Ended = { job: Job; outcome: string; refused?: true };
 const batchLength = 1 << 22; // characters of outcomes in one call: a gateway reads 32 MiB
 
 /**
- * A membership in the roster: one worker id. A worker gets a new one when its gateway was restarted;
- * the old one goes on until what it runs has ended.
+ * A membership in the roster: one worker id. A worker gets a new one when its gateway was restarted; the old one
+ * goes on until what it runs has ended.
  *
  * One call is always on its way: it says how jobs ended, if any did, and waits for the next ones. When
  * more jobs end a second call says so, upon which the gateway answers the first.
@@ -28,7 +28,7 @@ export class Member {
   #calls = 0;
   #failures = 0;
   #claimed = Date.now();
-  #roomier = false; // than the last claim says
+  #asked = 0; // jobs by the last claim
   #drains = false;
 
   /** The gateway at home is the one that it joined at: only that one takes its claims and steps. */
@@ -70,9 +70,8 @@ export class Member {
   }
 
   /** Calls the gateway if there is something to say or ask. */
-  trade(roomier = false): void {
-    this.#roomier ||= roomier;
-    const asks = this.state === "in" && (this.#calls === 0 || this.#roomier);
+  trade(): void {
+    const asks = this.state === "in" && (this.#calls === 0 || this.worker.room > this.#asked);
     if (this.#calls < 2 && this.state !== "gone" && (asks || this.#ended.length > 0)) void this.#trade();
   }
 
@@ -95,7 +94,7 @@ export class Member {
   async #finishAndClaim(batch: Ended[]): Promise<void> {
     const sent = Date.now();
     const [finishes, claims] = [batch.length > 0, this.state === "in"];
-    if (claims) [this.#claimed, this.#roomier] = [sent, false];
+    if (claims) [this.#claimed, this.#asked] = [sent, this.worker.room];
     const results = `"results":[${batch.map(({ job, outcome }) => `{"receipt":"${job.receipt}",${outcome}}`).join()}]`;
     const claim = `{"max":${this.worker.room},"wait":"25s"}`;
     const body = !finishes ? claim : claims ? `{${results},"claim":${claim}}` : `{${results}}`;

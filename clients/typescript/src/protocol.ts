@@ -1,11 +1,8 @@
 import type { StopReason } from "./errors.js";
 
-/** A job as a claim answers it: what Job has, by the names of JSON. */
-export type ClaimedJob = Record<string, any>;
-
 /** What claim, finish and beat answer; results only finish. */
 export interface News {
-  jobs?: ClaimedJob[];
+  jobs?: Record<string, any>[];
   cancel?: { receipt: string; reason: StopReason }[];
   drain?: boolean;
   results?: { status: "ok" | "fenced" | "invalid"; problem?: string }[] | null;
@@ -17,7 +14,7 @@ export type Said = { progress?: { fraction: number; text: string }; log: string[
 /** What the thread of the beats is told of a worker id, with receipts of jobs and with times of Date.now. */
 export interface ToBeats {
   worker: string;
-  join?: { home: number; every: number; ttl: number };
+  join?: { home: number; ttl: number };
   /** By a claim that was sent since. */ run?: string[];
   since?: number;
   say?: { receipt: string } & Said;

@@ -65,15 +65,18 @@ export class Worker {
 
   /** Joins the roster, and returns when that is done. It waits for a gateway that does not answer yet. */
   async start(): Promise<void> {
-    if (this.#started) throw new Error("the worker was started before");
-    if (this.#kinds.size === 0) throw new Error("the worker has no handlers");
+    if (this.#started || this.#kinds.size === 0) throw new Error(this.#started ? "the worker was started before" : "the worker has no handlers");
     this.#started = true;
     await this.#join(isPassing);
   }
 
   /** Claims no more, lets jobs go on for the grace, then aborts them and hands them back. */
   async stop(): Promise<void> {
-    const timer = setTimeout(() => void this.#handBack(), this.#grace);
+    const timer = setTimeout(async () => {
+      for (const job of this.#jobs) job.stop("stopping");
+      await pause(2_000); // for those that heed it
+      for (const member of this.#members.values()) void member.quit();
+    }, this.#grace);
     await this.drain();
     clearTimeout(timer);
   }
@@ -90,12 +93,6 @@ export class Worker {
     this.#ended();
   }
 
-  async #handBack(): Promise<void> {
-    for (const job of this.#jobs) job.stop("stopping");
-    await pause(2_000); // for those that heed it
-    for (const member of this.#members.values()) void member.quit();
-  }
-
   /** @internal How many more handlers may be called. */ get room(): number { return Math.max(0, this.#options.slots! - this.#jobs.size); }
 
   /** @internal */ async perform(job: Job): Promise<void> {
@@ -103,7 +100,7 @@ export class Worker {
     const outcome = await perform(job, this.#kinds.get(job.kind)!.handler);
     this.#jobs.delete(job);
     void job.member.end(job, outcome);
-    if (outcome === undefined || job.member !== this.#current) this.#current?.trade(true);
+    if (job.member !== this.#current) this.#current?.trade();
   }
 
   /** @internal Joins anew after a membership has ended that claimed. */ left(member: Member): void {
@@ -127,19 +124,19 @@ export class Worker {
   }
 
   async #joinOnce(): Promise<void> {
-    const { queues, slots, instance, version, timeToLive } = this.#options;
+    const { gateway, token, queues, slots, instance, version, timeToLive } = this.#options;
     const kinds = [...this.#kinds].map(([name, { options: { maxLosses, ...options } }]) => ({ name, ...options, max_losses: maxLosses }));
     const body = { kinds, queues, slots, instance, version, host: hostname(), pid: process.pid, time_to_live: timeToLive };
     const home = this.gateways.at;
-    const joined = await this.gateways.call<{ worker: string; time_to_live: number; beat_every: number }>("POST", "/workers", { body, at: home });
-    const [ttl, every] = [joined.time_to_live / 1e6, joined.beat_every / 1e6];
+    const joined = await this.gateways.call<{ worker: string; time_to_live: number }>("POST", "/workers", { body, at: home });
+    const ttl = joined.time_to_live / 1e6;
     const member = new Member(joined.worker, home, ttl, this);
     if (this.#closing.signal.aborted) return member.quit();
-    this.beats ??= new Thread(new URL("./beat-thread.js", import.meta.url), { workerData: this.gateways.options, name: "stint-beats" })
+    this.beats ??= new Thread(new URL("./beat-thread.js", import.meta.url), { workerData: { gateway, token }, name: "stint-beats" })
       .on("message", (message: FromBeats) => this.#members.get(message.worker)?.heard(message));
     this.#members.set(member.id, member);
     this.#current = member;
-    member.tellBeats({ join: { home, every, ttl } });
+    member.tellBeats({ join: { home, ttl } });
     member.trade();
   }
 }
