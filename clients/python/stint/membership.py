@@ -44,7 +44,7 @@ class Membership:
             if not self.claims:
                 return False
             self._polled, sent = self._free(), time.monotonic()
-        answer = self._call("claim", {"max": self._polled, "wait": "25s"}, 35)
+        answer = self._call("claim", {"max": self._polled, "wait": "25s", "idle": not self.jobs}, 35)
         self._hear(answer, sent)
         self._polled = 0
         return bool(answer["drain"])

@@ -201,7 +201,7 @@ func runTests(t *testing.T, dir, db string, command ...string) {
 
 func TestThePythonClient(t *testing.T) {
 	t.Parallel()
-	runTests(t, root+"/clients/python", migrated.New(t), python(t), "-m", "unittest", "discover", "-s", "tests")
+	runTests(t, root+"/clients/python", migrated.New(t), python(t), "-m", "unittest", "discover", "-t", ".", "-s", "tests")
 }
 
 func TestTheTypeScriptClient(t *testing.T) {
