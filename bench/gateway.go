@@ -113,6 +113,7 @@ func (g *served) call(ctx context.Context, client *http.Client, path string, in,
 type claims struct {
 	Max  int    `json:"max"`
 	Wait string `json:"wait"`
+	Idle bool   `json:"idle"`
 }
 
 type finishes struct {
@@ -133,24 +134,9 @@ func (g *served) join(ctx context.Context, client *http.Client, slots int) (*ove
 	return &overHTTP{g, client, joined.Worker}, err
 }
 
-// work takes and finishes jobs until ctx ends, and beats meanwhile.
+// work takes and finishes jobs until ctx ends. Its claims are its heartbeats.
 func (w *overHTTP) work(ctx context.Context, most int, began func([]gateway.ClaimedJob)) error {
-	next := finishes{Results: []gateway.Ending{}, Claim: claims{most, "25s"}}
-	var side sync.WaitGroup
-	defer side.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	side.Go(func() {
-		for tick := time.NewTicker(gateway.DefaultTimeToLive / 4); ; {
-			select {
-			case <-tick.C:
-				var news gateway.News
-				_ = w.call(ctx, w.client, "/"+w.id+"/beat", map[string]any{"running": []gateway.Running{}}, &news)
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
+	next := finishes{Results: []gateway.Ending{}, Claim: claims{most, "25s", true}}
 	for {
 		var news gateway.News
 		if err := w.call(ctx, w.client, "/"+w.id+"/finish", next, &news); err != nil {

@@ -96,7 +96,7 @@ export class Member {
     const [finishes, claims] = [batch.length > 0, this.state === "in"];
     if (claims) [this.#claimed, this.#asked] = [sent, this.worker.room];
     const results = `"results":[${batch.map(({ job, outcome }) => `{"receipt":"${job.receipt}",${outcome}}`).join()}]`;
-    const claim = `{"max":${this.worker.room},"wait":"25s"}`;
+    const claim = `{"max":${this.worker.room},"wait":"25s","idle":${this.#running.size === batch.length}}`;
     const body = !finishes ? claim : claims ? `{${results},"claim":${claim}}` : `{${results}}`;
     const options = claims ? { at: this.home, timeout: Math.min(25_000, this.ttl / 2) + 10_000 } : {};
     const news = await this.call(finishes ? "finish" : "claim", body, options);
