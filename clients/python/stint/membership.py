@@ -11,7 +11,7 @@ from .runs import Ended, failure
 
 log = logging.getLogger("stint")
 QUIET = 0.25  # seconds without an answer, after which a worker with no free slot asks what is to be cancelled
-BATCH = 30  # results in a call: each has 1 MiB at most, and a call 32
+LARGE = 30  # results of up to 1 MiB each that are sure to fit in a call, which has 32 MiB at most
 
 
 class Membership:
@@ -95,7 +95,8 @@ class Membership:
         while not self._left.is_set():
             with self._cond:
                 self._cond.wait_for(lambda: bool(self._ended), 1)
-                batch, self._ended = self._ended[:BATCH], self._ended[BATCH:]
+                n = LARGE if sum(len(item or "") for _, item in self._ended) > LARGE << 20 else len(self._ended)
+                batch, self._ended = self._ended[:n], self._ended[n:]
             try:
                 if batch:
                     self._send(batch)

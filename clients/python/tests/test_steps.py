@@ -1,23 +1,9 @@
-import time
-
 import stint
 
 from .gateway import GatewayCase, eventually
 
 
 class StepsTest(GatewayCase):
-    def test_a_step_is_done_once_over_all_runs(self):
-        calls = []
-
-        def f(job):
-            charge = job.step("charge", lambda: calls.append(1) or {"ref": len(calls)})
-            if job.attempt == 1:
-                raise ValueError("after the step")
-            return charge
-
-        self.assertEqual(self.do(f, retry="fixed:3:10ms"), {"ref": 1})
-        self.assertEqual(len(calls), 1)
-
     def test_steps_of_coroutine_functions(self):
         calls = []
 
@@ -35,17 +21,6 @@ class StepsTest(GatewayCase):
         self.assertEqual(self.do(f, retry="fixed:3:10ms"), [1, 2])
         self.assertEqual(len(calls), 1)
 
-    def test_only_successes_are_recorded(self):
-        calls = []
-
-        def flaky():
-            calls.append(1)
-            if len(calls) == 1:
-                raise OSError("away")
-            return len(calls)
-
-        self.assertEqual(self.do(lambda job: job.step("flaky", flaky), retry="fixed:3:10ms"), 2)
-
     def test_two_steps_of_one_name_fail_the_job(self):
         def f(job):
             job.step("a", lambda: 1)
@@ -53,21 +28,6 @@ class StepsTest(GatewayCase):
 
         self.assertIn("'a'", str(self.fails(f, retry="fixed:3:10ms")))
         self.assertEqual(len(self.attempts()), 1)
-
-    def test_a_long_sleep_ends_the_run_and_no_handler_swallows_it(self):
-        runs = []
-
-        def f(job):
-            runs.append(time.monotonic())
-            try:
-                job.sleep("rest", "6s")
-            except Exception:
-                raise AssertionError("swallowed")
-            return job.attempt
-
-        self.assertEqual(self.do(f, retry="none", within=30), 1)
-        self.assertEqual(len(runs), 2)
-        self.assertGreater(runs[1] - runs[0], 5)
 
     def test_a_signal_is_awaited_without_a_slot(self):
         def f(job):
@@ -89,15 +49,6 @@ class StepsTest(GatewayCase):
             for n in range(3):
                 self.client.signal(id, "page", n)
             self.assertEqual(self.client.result(id), [0, 1, 2])
-
-    def test_a_wait_that_is_over_is_no_signal(self):
-        def f(job):
-            try:
-                return job.await_signal("paid", timeout="100ms")
-            except stint.NoSignal:
-                return "nobody paid"
-
-        self.assertEqual(self.do(f), "nobody paid")
 
     def test_a_run_that_dropped_its_suspension_goes_on_later(self):
         def f(job):
