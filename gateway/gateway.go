@@ -53,6 +53,9 @@ var (
 	// ErrClosed says that the gateway takes no workers since it is being stopped.
 	ErrClosed = errors.New("gateway: it is being stopped")
 
+	// ErrUnanswered says that the database did not take a heartbeat.
+	ErrUnanswered = errors.New("gateway: the database did not answer: ask again")
+
 	// ErrSuspended says that the run of a step has ended by a sleep.
 	ErrSuspended = errors.New("gateway: a sleep has ended the run")
 )

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -220,15 +221,16 @@ func (w *worker) claimAlive(ctx context.Context, most int, wait time.Duration, i
 func (w *worker) passOn(ctx context.Context) error {
 	sent := time.Now()
 	err := w.engine.Beat(ctx)
-	if errors.Is(err, store.ErrBuried) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case err == nil:
+		w.beaten = sent
+		return nil
+	case errors.Is(err, store.ErrBuried), w.abandoned:
 		return ErrLost
 	}
-	if err == nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.beaten = sent
-	}
-	return err
+	return fmt.Errorf("%w: %w", ErrUnanswered, err)
 }
 
 // claim answers with up to so many jobs, and waits for the first up to a time. A later claim ends it.
