@@ -534,8 +534,8 @@ func TestAWorkerThatDiesLosesItsJobsInItsTimeToLive(t *testing.T) {
 		dies := join(t, g, gateway.Joining{Kinds: kinds("k"), TimeToLive: gateway.MinTimeToLive})
 		id := enqueue(t, s, stint.NewJob{Kind: "k"})[0]
 		j := dies.claim()
-		dies.beat(j)
 		died := time.Now()
+		dies.beat(j)
 		lives := join(t, g, gateway.Joining{Kinds: kinds("k"), TimeToLive: time.Minute})
 		again := lives.claim()
 		took := time.Since(died)
