@@ -88,7 +88,7 @@ export class Member {
       await this.#failed(err);
     }
     this.#calls--;
-    this.trade();
+    setImmediate(() => this.trade()); // so that it says how the shortest of the new jobs ended
   }
 
   async #finishAndClaim(batch: Ended[]): Promise<void> {
