@@ -36,6 +36,7 @@ func (g *Gateway) care(ctx context.Context, id store.EngineID, do func(engine.Ca
 }
 
 func (g *Gateway) finishElsewhere(ctx context.Context, id store.EngineID, endings []Ending) (answers []Recorded, err error) {
+	answers = []Recorded{}
 	err = g.care(ctx, id, func(c engine.Caretaker, _ store.EngineInfo) error {
 		for i := range endings {
 			a, err := finishWith(ctx, c, &endings[i])

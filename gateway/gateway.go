@@ -405,7 +405,7 @@ func (g *Gateway) Finish(ctx context.Context, id string, endings []Ending, next 
 		return nil, News{}, err
 	case w == nil:
 		answers, err := g.finishElsewhere(ctx, token, endings)
-		return answers, newNews(true), err
+		return answers, newNews(false), err
 	}
 	g.mu.Lock()
 	if g.closed {
