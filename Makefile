@@ -23,6 +23,7 @@ help: ## list the targets
 RACED := \
 	. \
 	./engine \
+	./gateway \
 	./postgres/... \
 	./sqlite/... \
 	./observe/... \
@@ -36,6 +37,7 @@ RACED := \
 	./internal/sample
 # .                              clients, and what all who wait share
 # ./engine                       stages, signals and chores of each worker
+# ./gateway                      handlers of engines and requests of workers that meet in a run
 # ./postgres ./sqlite            the listener, the writer's queue, batches of COPY; the suite has many workers on each
 # ./observe                      several engines report to one listener
 # ./stinttest                    a worker next to its test
@@ -138,6 +140,10 @@ sim: ## simulate fleets in fake time (SEEDS=1000 FROM=1), or replay one simulati
 chaos: postgres pgbouncer faketime ## break real processes and a real PostgreSQL as production does (MINUTES=30 SEED=42 ACCOUNTS=file)
 	STINT_CHAOS_MINUTES=$(or $(MINUTES),30) STINT_CHAOS_SEED=$(SEED) STINT_CHAOS_ACCOUNTS=$(abspath $(ACCOUNTS)) \
 		$(GO) test -count 1 -timeout 0 -skip 'FiveEnginesFire|OneFile|Endurance' -v ./internal/proof/chaos
+
+.PHONY: clients
+clients: postgres ## test the clients of other languages, and kill their workers and gateways (needs python3, node and npm) (JOBS=1000000)
+	STINT_CHAOS_JOBS=$(JOBS) $(GO) test -count 1 -timeout 0 -v ./internal/proof/clients
 
 .PHONY: chaos-file
 chaos-file: ## kill workers and producers of an SQLite file, and fill its disk (as root) (MINUTES=20 SEED=42 ACCOUNTS=file)
