@@ -136,17 +136,24 @@ func (s *session) releaseLiveness() {
 
 // announce sends a beat at once, and reports whether it arrived: then the store knows what the
 // slots hold now.
-func (s *session) announce() bool {
+func (s *session) announce() bool { return s.announceWithin(s.work) }
+
+// announceWithin is announce for somebody who waits no longer than ctx lasts.
+func (s *session) announceWithin(ctx context.Context) bool {
 	answer := make(chan bool, 1)
 	select {
 	case s.beatRequests <- answer:
 	case <-s.work.Done():
+		return false
+	case <-ctx.Done():
 		return false
 	}
 	select {
 	case ok := <-answer:
 		return ok
 	case <-s.work.Done():
+		return false
+	case <-ctx.Done():
 		return false
 	}
 }

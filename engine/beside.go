@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -201,12 +202,12 @@ func (e *Engine) Beat(ctx context.Context) error {
 		return ErrNotBeside
 	case s == nil:
 		return store.ErrBuried
-	case s.announce():
+	case s.announceWithin(ctx):
 		return nil
-	case s.fenced() || s.work.Err() != nil:
+	case s.work.Err() != nil:
 		return store.ErrBuried
 	}
-	return errors.New("engine: the heartbeat did not arrive")
+	return cmp.Or(context.Cause(ctx), errors.New("engine: the heartbeat did not arrive"))
 }
 
 // Abandon ends an engine as if it were dead, without a trace in the store: it cancels its handlers with
