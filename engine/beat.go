@@ -38,6 +38,12 @@ func (s *session) beats(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		if s.config.Beside != nil {
+			if s.fenceDue() { // the requests may be from before the process stood still
+				s.fence()
+			}
+			number = max(number, time.Now().UnixMilli()) // a Caretaker counts in this way too
+		}
 		if s.fenced() {
 			return
 		}
@@ -136,7 +142,7 @@ func (s *session) releaseLiveness() {
 
 // announce sends a beat at once, and reports whether it arrived: then the store knows what the
 // slots hold now.
-func (s *session) announce() bool { return s.announceWithin(s.work) }
+func (s *session) announce() bool { return s.present() && s.announceWithin(s.work) }
 
 // announceWithin is announce for somebody who waits no longer than ctx lasts.
 func (s *session) announceWithin(ctx context.Context) bool {

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/stint-go/stint/store"
 )
@@ -133,11 +135,26 @@ func drawnOf(peers *[]store.EngineID, lot uint64) []store.EngineID {
 	return []store.EngineID{first, second}
 }
 
+// present reports whether somebody is there to take jobs.
+func (s *session) present() bool { return s.config.Present == nil || s.config.Present() }
+
+// mayTake reports whether a guest would take a job of a lane now.
+func (s *session) mayTake(head store.LaneHead) bool {
+	select {
+	case <-s.stopping:
+		return false
+	case <-s.draining:
+		return false
+	default:
+	}
+	return s.runners[head.Kind] != nil && s.present() && s.pools.hasRoom(time.Now())
+}
+
 // any reports whether there are guests.
 func (g *guests) any() bool { return g.count.Load() > 0 }
 
-// leftToGuests reports whether a lane begins with a job of a kind that a guest performs and this engine does not: to
-// claim it would be to pass it on.
+// leftToGuests reports whether a lane begins with a job that a guest would take now, of a kind that this engine does not
+// perform: to claim it would be to pass it on.
 func (s *session) leftToGuests(head store.LaneHead) bool {
 	g := &s.guests
 	if !g.any() || s.runners[head.Kind] != nil {
@@ -146,8 +163,11 @@ func (s *session) leftToGuests(head store.LaneHead) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, group := range g.groups {
+		if group.queues != nil && !slices.Contains(group.queues, head.Queue) {
+			continue
+		}
 		for _, guest := range group.sessions {
-			if guest.runners[head.Kind] != nil {
+			if guest.mayTake(head) {
 				return true
 			}
 		}

@@ -70,7 +70,7 @@ func TestAnEngineBesideAnotherLivesForAsLongAsItIsMadeToBeat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(roster) != 2 || roster[1].Host != "elsewhere" || roster[1].PID != 7 || roster[1].BootID != "" || roster[1].Held {
+		if len(roster) != 2 || roster[1].Host != "elsewhere" || roster[1].PID != 7 || !roster[1].ByBeats() || roster[1].Held {
 			t.Errorf("the roster is %+v", roster)
 		}
 		silent := time.Now()

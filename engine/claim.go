@@ -16,6 +16,9 @@ const (
 
 	// maxLanes bounds how many lanes one call claims from. A store may take fewer.
 	maxLanes = 500
+
+	// absentFor is how long an engine waits for those that it works for.
+	absentFor = 100 * time.Millisecond
 )
 
 // claim is the first stage. It takes work while there is room.
@@ -36,6 +39,11 @@ func (s *session) claim(ctx context.Context) {
 		if s.lookAgain.Swap(false) {
 			notified, recent = false, target{}
 			view.expire()
+		}
+		if !s.present() {
+			view.expire()
+			s.capacity.wait(ctx, absentFor)
+			continue
 		}
 		if !s.pools.hasRoom(time.Now()) {
 			s.meters.noRoom()

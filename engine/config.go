@@ -57,6 +57,10 @@ type Config struct {
 	// the settings of leases, Retention and schedules have no effect.
 	Beside *Engine
 
+	// Present, of an engine beside another one, reports whether the one it works for is there to take jobs.
+	// While it is not, the engine takes and begins none, and announces nothing. Nil means always.
+	Present func() bool
+
 	// Host and PID, of an engine beside another one, are those of the process that it works for, as the
 	// roster shows them. The default is this process.
 	Host string

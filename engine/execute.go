@@ -120,7 +120,7 @@ func (s *session) startable(t *task) bool {
 			return false
 		default:
 		}
-		if s.pauses.has(t.entry.Queue) || s.permits.withdrawn(t) {
+		if !s.present() || s.pauses.has(t.entry.Queue) || s.permits.withdrawn(t) {
 			return false
 		}
 	}

@@ -105,7 +105,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	info := store.EngineInfo(s.me)
 	if e.config.Beside != nil {
 		// That this process lives or is gone proves nothing.
-		info = store.EngineInfo{Host: cmp.Or(e.config.Host, info.Host), PID: cmp.Or(e.config.PID, info.PID), ByBeats: true}
+		info = store.EngineInfo{Host: cmp.Or(e.config.Host, info.Host), PID: cmp.Or(e.config.PID, info.PID), BootID: store.WorkerBoot}
 	}
 	info.Token, info.Instance, info.Version = s.token, e.config.Instance, e.config.Version
 	info.Queues, info.Slots, info.TimeToLive, info.MaxOutage = e.config.Queues, e.config.Slots, e.config.TimeToLive, e.config.MaxOutage

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/stint-go/stint/store"
 )
@@ -65,8 +66,14 @@ func (s *session) announced() {
 
 // announceLong sends a beat at once when a handler has run for a while and no beat has said so:
 // should the engine die, it is known that the handler had begun. Most handlers are done sooner.
+//
+// An engine beside another one does it soon: who took the job was there just before that.
 func (s *session) announceLong(ctx context.Context) {
-	every(ctx, s.config.TimeToLive/24, func() {
+	often := s.config.TimeToLive / 24
+	if s.config.Beside != nil {
+		often = min(often, longestHidden)
+	}
+	every(ctx, often, func() {
 		long := false
 		for one := range s.eachSlot {
 			pos := one.pos.Load()
@@ -78,6 +85,9 @@ func (s *session) announceLong(ctx context.Context) {
 		}
 	})
 }
+
+// longestHidden is about half of how long a job that an engine beside another one runs is not announced.
+const longestHidden = 500 * time.Millisecond
 
 // runningPositions lists what is being worked on.
 func (s *session) runningPositions() (list []store.Position) {

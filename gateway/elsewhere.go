@@ -22,14 +22,14 @@ func (g *Gateway) care(ctx context.Context, id store.EngineID, do func(engine.Ca
 		return err
 	}
 	i := slices.IndexFunc(roster, func(e store.EngineInfo) bool { return e.Token == id })
-	if i < 0 {
+	if i < 0 || !roster[i].ByBeats() {
 		return ErrLost
 	}
 	if err := mayWorkOn(guard.Of(ctx), roster[i].Queues, roster[i].Kinds); err != nil {
 		return err
 	}
 	err = do(engine.Caretaker{Store: g.store, Engine: id}, roster[i])
-	if errors.Is(err, store.ErrBuried) {
+	if errors.Is(err, store.ErrBuried) || errors.Is(err, store.ErrMoved) { // nobody knows what a new server has of its claims
 		err = ErrLost
 	}
 	return err

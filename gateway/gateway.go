@@ -158,7 +158,7 @@ func (g *Gateway) Join(ctx context.Context, in Joining) (Joined, error) {
 	joined, runCtx := make(chan error, 1), context.Context(nil)
 	runCtx, w.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e, err := engine.New(g.store, mux, engine.Config{
-		Beside: g.config.Host, Client: g.config.Client, Queues: in.Queues, Slots: in.Slots, Instance: in.Instance, Version: in.Version, Host: in.Host, PID: in.PID,
+		Beside: g.config.Host, Present: w.present, Client: g.config.Client, Queues: in.Queues, Slots: in.Slots, Instance: in.Instance, Version: in.Version, Host: in.Host, PID: in.PID,
 		TimeToLive: in.TimeToLive, Grace: 1, MetricsEvery: -1, Poll: pollEvery,
 		OnEvent: func(ev event.Event) {
 			if ev.Type == event.EventJoined {
@@ -263,7 +263,7 @@ func (g *Gateway) newWorker(ctx context.Context, in Joining) (*stint.Mux, *worke
 		return nil, nil, err
 	}
 	w := &worker{
-		joining: in, missedFor: g.missedFor, beaten: time.Now(), left: make(chan struct{}), over: make(chan struct{}), runs: map[engine.Hold]*run{}, byJob: map[stint.ID]*run{}, recorded: map[engine.Hold]time.Time{},
+		joining: in, missedFor: g.missedFor, beaten: time.Now(), left: make(chan struct{}), over: make(chan struct{}), runs: map[engine.Hold]*run{}, byJob: map[stint.ID]*run{}, recorded: map[engine.Hold]time.Time{}, suspended: map[engine.Hold]bool{}, spoke: time.Now(),
 	}
 	mux := stint.NewMux()
 	for _, k := range in.Kinds {
@@ -297,7 +297,9 @@ func (g *Gateway) start(ctx context.Context, w *worker, joined chan<- error) err
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		delete(g.workers, w.id)
-		g.left[w.id] = time.Now()
+		if err == nil { // otherwise the roster says whether it lives, at another gateway
+			g.left[w.id] = time.Now()
+		}
 		for id, at := range g.left {
 			if time.Since(at) > forget {
 				delete(g.left, id)
@@ -441,6 +443,7 @@ func (g *Gateway) Beat(ctx context.Context, id string, running []Running, moved 
 	}
 	if moved > 0 {
 		w.engine.Drain(nil)
+		w.returnWaiting()
 	}
 	return w.beat(ctx, running)
 }
@@ -504,8 +507,9 @@ func (g *Gateway) inRun(ctx context.Context, id, receipt, name string, do func(c
 	if err != nil {
 		return nil, err
 	}
+	w.hear()
 	r, err := w.run(receipt)
-	if err != nil {
+	if err != nil || r == nil {
 		return nil, err
 	}
 	ended := false
@@ -519,6 +523,7 @@ func (g *Gateway) inRun(ctx context.Context, id, receipt, name string, do func(c
 		}
 		value = nil
 		if _, ended = failure.As[*failure.Snooze](err); ended {
+			r.own, r.sleeps = true, true
 			return true, nil, err
 		}
 		return false, nil, nil

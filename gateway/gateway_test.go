@@ -702,7 +702,7 @@ func TestAWorkerIsDrainedLikeAnEngine(t *testing.T) {
 		found := false
 		for _, e := range roster {
 			if strconv.FormatInt(int64(e.Token), 10) == w.id {
-				found = e.Instance == "thumbs" && e.Host == "web7" && e.PID == 4711 && e.Slots == 10 && fmt.Sprint(e.Kinds) == "[k]" && !e.Held && e.BootID == ""
+				found = e.Instance == "thumbs" && e.Host == "web7" && e.PID == 4711 && e.Slots == 10 && fmt.Sprint(e.Kinds) == "[k]" && !e.Held && e.ByBeats()
 				if err := s.Drain(t.Context(), e.Token); err != nil {
 					t.Fatal(err)
 				}

@@ -32,12 +32,15 @@ type worker struct {
 	left chan struct{} // closed when the gateway has forgotten it
 
 	mu        sync.Mutex
+	spoke     time.Time // when it was last heard of
+	open      int       // claims that wait
 	runs      map[engine.Hold]*run
 	byJob     map[stint.ID]*run
 	waiting   []*run                    // not handed out yet
 	changed   chan struct{}             // closed when there is something to tell; made anew by who waits
 	polls     int                       // how many have begun
-	recorded  map[engine.Hold]time.Time // when runs ended that the store has
+	recorded  map[engine.Hold]time.Time // runs that it ended, and that the store has; and when
+	suspended map[engine.Hold]bool      // those of them that ended by a sleep
 	beaten    time.Time                 // when its last heartbeat came
 	abandoned bool                      // nothing more may be handed out
 }
@@ -55,6 +58,8 @@ type run struct {
 
 	// Guarded by worker.mu.
 	handed time.Time // when it was handed out; zero while it waits for that
+	own    bool      // the worker ended it
+	sleeps bool      // by a sleep
 	missed int       // how many heartbeats since have not named it
 	reason string    // why it is to end; empty if it is not
 	told   bool      // by an answer to a claim
@@ -93,6 +98,9 @@ func (w *worker) perform(ctx context.Context, job *stint.Job) (json.RawMessage, 
 			}
 		case <-ended:
 			if cause := context.Cause(ctx); !w.tellEnd(r, cause) {
+				if errors.Is(cause, stint.ErrTimeout) {
+					cause = &failure.Return{Why: "it was not handed out in time"}
+				}
 				return nil, cause
 			}
 			ended = nil
@@ -163,7 +171,9 @@ func (w *worker) on(e event.Event) {
 		defer w.mu.Unlock()
 		if r := w.byJob[e.Job.ID]; r != nil {
 			w.forgetLocked(r)
-			w.recorded[r.hold] = time.Now()
+			if r.own {
+				w.recorded[r.hold], w.suspended[r.hold] = time.Now(), r.sleeps
+			}
 			close(r.done)
 		}
 	case event.EventBuried:
@@ -196,6 +206,23 @@ func (w *worker) abandon() {
 	}
 }
 
+// hear notes that the worker speaks.
+func (w *worker) hear() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.spoke = time.Now()
+}
+
+// presentFor is for how long a worker counts as present after it was heard of.
+const presentFor = 1500 * time.Millisecond
+
+// present reports whether the worker is there to take jobs: it waits for some, or spoke just now.
+func (w *worker) present() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.open > 0 || time.Since(w.spoke) < presentFor
+}
+
 // endClaims answers the claim that waits.
 func (w *worker) endClaims() {
 	w.mu.Lock()
@@ -206,6 +233,7 @@ func (w *worker) endClaims() {
 
 // claimAlive claims for a worker that lives, as it shows by that, and answers before its next sign of life is due.
 func (w *worker) claimAlive(ctx context.Context, most int, wait time.Duration, idle bool) (News, error) {
+	w.hear()
 	if idle {
 		w.note(nil)
 	}
@@ -240,6 +268,14 @@ func (w *worker) claim(ctx context.Context, most int, wait time.Duration) News {
 	w.polls++
 	mine := w.polls
 	w.tellLocked()
+	w.open++
+	defer func() {
+		w.open--
+		w.spoke = time.Now()
+		if ctx.Err() != nil {
+			w.spoke = time.Time{} // it hung up
+		}
+	}()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
@@ -312,6 +348,7 @@ func (w *worker) do(ctx context.Context, r *run, c call) bool {
 // finish ends runs, and says what became of each when all are recorded, and whether the end of the worker kept some
 // from that.
 func (w *worker) finish(ctx context.Context, endings []Ending) (_ []Recorded, fenced bool, _ error) {
+	w.hear()
 	answers := make([]Recorded, len(endings))
 	waits := make([]*run, len(endings))
 	for i := range endings {
@@ -324,6 +361,9 @@ func (w *worker) finish(ctx context.Context, endings []Ending) (_ []Recorded, fe
 		select {
 		case <-r.done:
 			answers[i] = Recorded{Status: OK}
+			if !r.own {
+				answers[i] = Recorded{Fenced, "the worker does not hold the job"}
+			}
 		case <-w.over:
 			answers[i], fenced = Recorded{Status: Fenced, Problem: "the worker lost its place in the roster"}, true
 		case <-ctx.Done():
@@ -353,12 +393,16 @@ func (w *worker) end(ctx context.Context, x *Ending) (Recorded, *run) {
 	if isInvalid(err) {
 		return Recorded{Invalid, err.Error()}, nil
 	}
-	w.do(ctx, r, func(context.Context) (bool, json.RawMessage, error) { return true, result, err })
+	w.do(ctx, r, func(context.Context) (bool, json.RawMessage, error) {
+		r.own = true
+		return true, result, err
+	})
 	return Recorded{}, r
 }
 
 // beat notes what runs, and passes on that the worker lives.
 func (w *worker) beat(ctx context.Context, running []Running) (News, error) {
+	w.hear()
 	w.note(running)
 	if err := w.passOn(ctx); err != nil {
 		return News{}, err
@@ -424,11 +468,24 @@ func (w *worker) note(running []Running) {
 	for hold, at := range w.recorded {
 		if now.Sub(at) > remember {
 			delete(w.recorded, hold)
+			delete(w.suspended, hold)
 		}
 	}
 }
 
-// run finds a running job by its receipt.
+// returnWaiting hands back what was not handed out: no claim comes any more.
+func (w *worker) returnWaiting() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.waiting {
+		go w.do(context.Background(), r, func(context.Context) (bool, json.RawMessage, error) {
+			return true, nil, &failure.Return{Why: "the worker takes no more jobs"}
+		})
+	}
+	w.waiting = nil
+}
+
+// run finds a running job by its receipt; nil for one that a sleep has ended.
 func (w *worker) run(receipt string) (*run, error) {
 	hold, err := ParseReceipt(receipt)
 	if err != nil {
@@ -438,6 +495,9 @@ func (w *worker) run(receipt string) (*run, error) {
 	defer w.mu.Unlock()
 	if r := w.runs[hold]; r != nil {
 		return r, nil
+	}
+	if w.suspended[hold] {
+		return nil, nil
 	}
 	return nil, ErrLost
 }

@@ -25,7 +25,7 @@ func (s *Store) Join(ctx context.Context, e store.EngineInfo, kinds []stint.Kind
 	if err := s.startWork(ctx, e.TimeToLive); err != nil {
 		return err
 	}
-	if s.pooled || e.ByBeats {
+	if s.pooled || e.ByBeats() {
 		e.MaxOutage = 0
 	}
 	if e.MaxOutage > 0 && s.appear(ctx, e) {

@@ -31,7 +31,7 @@ const (
 // can see the engine, so that none believes it gone.
 func (s *Store) Join(ctx context.Context, e store.EngineInfo, kinds []stint.KindInfo) error {
 	locked := 0
-	if !e.ByBeats && s.places.take(e.Token) {
+	if !e.ByBeats() && s.places.take(e.Token) {
 		locked = 1
 	}
 	err := s.write(ctx, func(c *conn) (bool, error) {

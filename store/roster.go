@@ -128,7 +128,6 @@ type EngineInfo struct {
 	Slots      int           `json:"slots"`
 	TimeToLive time.Duration `json:"time_to_live"`
 	MaxOutage  time.Duration `json:"max_outage,omitempty"` // how long the store may be away from it before it gives up what it runs, if it can tell that from its own death
-	ByBeats    bool          `json:"-"`                    // its beats alone say whether it lives: others may speak for it when its process is gone
 	Joined     time.Time     `json:"joined"`               // set by the store
 	Beat       time.Time     `json:"beat"`                 // set by the store: the last beat
 	Running    []Position    `json:"running"`              // announced by the last beat
@@ -137,6 +136,12 @@ type EngineInfo struct {
 	Held       bool          `json:"held,omitempty"` // its process lives, whatever the beat says
 	Gone       bool          `json:"gone,omitempty"` // its process does not, whatever the beat says
 }
+
+// WorkerBoot is the boot id of engines that work for somebody outside their process.
+const WorkerBoot = "worker"
+
+// ByBeats reports whether beats alone say that the engine lives: others may speak for it when its process is gone.
+func (e EngineInfo) ByBeats() bool { return e.BootID == WorkerBoot }
 
 // Silent reports whether the engine counts as dead at a time of the store's
 // clock: its process is gone, or it did not beat within its time to live.
