@@ -3,14 +3,17 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/api"
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/gateway"
+	"github.com/stint-go/stint/store"
 )
 
 // atWork is a site whose gateway has a running engine.
@@ -79,8 +82,14 @@ func TestAWorkerOverHTTP(t *testing.T) {
 	if status, text := s.ask("POST", at+"/claim", `{"max":1}`); status != 410 || !strings.Contains(string(text), "urn:stint:problem:lost") {
 		t.Errorf("a claim of a worker that left gives %d %s", status, text)
 	}
-	if status, text := s.ask("POST", "/workers/7/claim", `{"max":1}`); status != 404 || !strings.Contains(string(text), "urn:stint:problem:elsewhere") {
+	if err := s.store.Join(t.Context(), store.EngineInfo{Token: 8, Instance: "of another gateway", BootID: store.WorkerBoot, TimeToLive: time.Minute, Slots: 1}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := s.ask("POST", "/workers/8/claim", `{"max":1}`); status != 404 || !strings.Contains(string(text), "urn:stint:problem:elsewhere") {
 		t.Errorf("a claim of a worker of another gateway gives %d %s", status, text)
+	}
+	if status, text := s.ask("POST", "/workers/"+fmt.Sprint(int64(s.host.Status().Engine))+"/beat", `{"running":[],"moved_for":"1h"}`); status != 410 {
+		t.Errorf("a heartbeat in the name of an engine that is no worker gives %d %s", status, text)
 	}
 	if status, text := s.ask("POST", "/workers/7/beat", `{"running":[]}`); status != 410 {
 		t.Errorf("a heartbeat of one that the roster does not have gives %d %s", status, text)

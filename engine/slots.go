@@ -81,7 +81,7 @@ func (s *session) announceLong(ctx context.Context) {
 			one.seen = pos
 		}
 		if long {
-			s.announce()
+			s.announceWithin(s.work) // also of a job whose taker has died since
 		}
 	})
 }

@@ -357,11 +357,12 @@ func (g *Gateway) find(ctx context.Context, id string) (*worker, store.EngineID,
 
 // here is find for what only the gateway that has the worker can do.
 func (g *Gateway) here(ctx context.Context, id string) (*worker, error) {
-	w, _, err := g.find(ctx, id)
-	if err == nil && w == nil {
-		err = ErrElsewhere
+	w, token, err := g.find(ctx, id)
+	if err != nil || w != nil {
+		return w, err
 	}
-	return w, err
+	err = g.care(ctx, token, func(engine.Caretaker, store.EngineInfo) error { return ErrElsewhere })
+	return nil, err // that it is lost, if the roster does not have it any more
 }
 
 // Claim answers with up to so many jobs. It waits up to a time until there is one, or anything else to tell; a

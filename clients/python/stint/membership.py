@@ -11,7 +11,7 @@ from .runs import Ended, failure
 
 log = logging.getLogger("stint")
 QUIET = 0.25  # seconds without an answer, after which a worker with no free slot asks what is to be cancelled
-LARGE = 30  # results of up to 1 MiB each that are sure to fit in a call, which has 32 MiB at most
+LARGE = 30  # results of 1 MiB each that fit in a call
 
 
 class Membership:
@@ -29,8 +29,7 @@ class Membership:
         self._gateways, self._free, self._begin = gateways, free, begin
         self.jobs: dict[str, Job] = {}  # by receipt, until their end is recorded
         self.claims = True  # false when it stops, or its gateway is gone: what runs may end, by another
-        self._lost = False  # nothing that runs counts any more
-        self._polled = 0  # for how many jobs the poll asks that is under way
+        self._lost, self._polled = False, 0  # nothing that runs counts any more; for how many jobs the poll asks that is under way
         self._ended: list[tuple[Job, str | None]] = []
         self._cond, self._beating, self._left = threading.Condition(), threading.Lock(), threading.Event()
         spawn(self._finish)
@@ -66,24 +65,25 @@ class Membership:
     def _call(self, what: str, body: Any, timeout: float = 15.0) -> Any:
         """Ask the gateway, and heed what it says of this place."""
         try:
-            return self._gateways.call("POST", f"/workers/{self.id}/{what}", body, timeout)
+            return self._step(what, body, timeout)
         except GatewayError as err:
             self.claims = self.claims and err.status != 404
             if err.status == 410 and not self._left.is_set():
                 self._lose("the worker was buried or has left")
             raise
 
+    def _step(self, what: str, body: Any, timeout: float = 15.0) -> Any:
+        return self._gateways.call("POST", f"/workers/{self.id}/{what}", body, timeout)  # a 410 is about this run
+
     def _hear(self, answer: dict[str, Any], sent: float) -> None:
-        """Take the answer to a claim or a beat."""
-        for said in answer["jobs"]:
-            job = self.jobs[said["receipt"]] = Job(said, self._call)
+        late = time.monotonic() - sent > 0.625 * self._time_to_live  # this process stood still: others may have these jobs
+        for said in [] if late else answer["jobs"]:
+            job = self.jobs[said["receipt"]] = Job(said, self._step)
             self._begin(job, self._end)
-        for c in answer["cancel"]:
-            if c["receipt"] in self.jobs:
-                self.jobs[c["receipt"]]._cancel(c["reason"])
-        self._beaten = max(self._beaten, sent)
-        if self.claims:
-            self._heard = time.monotonic()
+        for c in (c for c in answer["cancel"] if c["receipt"] in self.jobs):
+            self.jobs[c["receipt"]]._cancel(c["reason"])
+        self._beaten = max(self._beaten, sent - self._time_to_live / 4)  # a claim is passed on that seldom
+        self._heard = time.monotonic() if self.claims else self._heard
 
     def _end(self, job: Job, item: str | None) -> None:
         with self._cond:
@@ -135,7 +135,6 @@ class Membership:
             self._hear(answer, sent)
 
     def _beats(self) -> None:
-        """Beat while jobs run; else the claims say that the worker lives."""
         ok, every = True, self._time_to_live / 4
         while not self._left.wait(every if ok else min(every, 1.0)) and not self._lost:
             ok = not self.jobs or self._beat()
@@ -149,7 +148,8 @@ class Membership:
             if over or not self.claims:
                 body["moved_for"] = text(max(0.001, sent - self._heard))
             try:
-                self._hear(self._call("beat", body, max(0.5, min(self._time_to_live / 4, fence - sent))), sent)
+                said = self._call("beat", body, max(0.5, min(self._time_to_live / 4, fence - sent)))
+                self._hear(said, sent + self._time_to_live / 4)  # it is passed on at once
             except GatewayError as err:
                 log.log(logging.WARNING if self.jobs else logging.INFO, "beat: %s", err)
                 if time.monotonic() > fence:

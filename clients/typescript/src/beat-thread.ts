@@ -1,6 +1,7 @@
 // The thread that sends the beats, so that a main thread with much to do does not look dead.
 // A worker needs them while it runs something: at other times its claims show that it lives.
 import { parentPort, workerData } from "node:worker_threads";
+import { now } from "./duration.js";
 import { isGone, isRefused } from "./errors.js";
 import { Gateways, type GatewayOptions } from "./gateway.js";
 import type { FromBeats, News, Said, ToBeats } from "./protocol.js";
@@ -36,7 +37,7 @@ class Member {
     if (flush || moved || (run.length > 0 && this.isDue())) void this.beat();
   }
 
-  isDue(): boolean { return this.#spoke || this.#failures > 0 || Date.now() >= this.#sent + this.ttl / 4; }
+  isDue(): boolean { return this.#spoke || this.#failures > 0 || now() >= this.#sent + this.ttl / 4; }
 
   async beat(): Promise<void> {
     if (this.#beating || this.#running.size === 0) return;
@@ -48,10 +49,10 @@ class Member {
   }
 
   /** For how long what runs may go on without a beat. Another worker may begin it a little later. */
-  #left(): number { return this.#good + this.ttl * 0.75 - Date.now(); }
+  #left(): number { return this.#good + this.ttl * 0.75 - now(); }
 
   async #call(): Promise<void> {
-    const sent = (this.#sent = Date.now());
+    const sent = (this.#sent = now());
     this.#spoke = false;
     const running = Array.from(this.#running, ([receipt, said]) => ({ receipt, progress: said.progress, log: [...said.log] }));
     const flushed = this.#flushing.splice(0);

@@ -11,6 +11,8 @@ export function milliseconds(text: Duration): number {
   return [...text.matchAll(/([\d.]+)(ms|s|m|h)/g)].reduce((sum, [, n, unit]) => sum + Number(n) * inMilliseconds[unit!]!, 0);
 }
 
+/** A clock in milliseconds that nobody sets, the same in all threads. */
+export const now = (): number => Number(process.hrtime.bigint() / 1_000_000n);
 /** Resolves after so many milliseconds, or at once when the signal is aborted. */
 export const pause = (ms: number, signal?: AbortSignal): Promise<void> => setTimeout(ms, undefined, signal && { signal }).catch(() => {});
 

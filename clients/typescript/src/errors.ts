@@ -6,7 +6,6 @@ abstract class NamedError extends Error {
     this.name = new.target.name;
   }
 }
-
 /** Thrown by a handler, it fails the job without a retry. People see the class of the cause, if there is one. */
 export class NoRetry extends NamedError {}
 /** Thrown by a handler, it has the job run again after that time. The attempt is not charged. */
@@ -17,14 +16,12 @@ export class Cancel extends NamedError {}
 export class Suspended extends NamedError {}
 /** Thrown by job.awaitSignal when the time is over and no signal came. */
 export class NoSignal extends NamedError {}
-
 /** Why a run must stop: the job was cancelled, its time is over, the worker stops, or the worker lost the job. */
 export type StopReason = "cancelled" | "timeout" | "stopping" | "lost";
 /** The reason of job.signal when it is aborted. */
 export class Stopped extends NamedError {
   constructor(readonly why: StopReason) { super(why === "timeout" ? "the job ran longer than its timeout" : `the run must stop: ${why}`); }
 }
-
 /** Thrown by Client.result when the job failed or was cancelled. The failure is that of its last attempt. */
 export class JobFailed extends NamedError {
   constructor(readonly id: number, readonly state: string, readonly failure?: { class: string; message: string; stack?: string }, reason = "no reason was given") {

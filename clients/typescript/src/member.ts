@@ -1,4 +1,4 @@
-import { backoff, pause } from "./duration.js";
+import { backoff, now, pause } from "./duration.js";
 import { isGone, isMoved, isRefused } from "./errors.js";
 import type { CallOptions } from "./gateway.js";
 import { Job } from "./job.js";
@@ -27,7 +27,7 @@ export class Member {
   readonly #ended: Ended[] = [];
   #calls = 0;
   #failures = 0;
-  #claimed = Date.now();
+  #claimed = now();
   #asked = 0; // jobs by the last claim
   #drains = false;
 
@@ -51,7 +51,8 @@ export class Member {
   /** Takes what a gateway answered to a call that was sent then. */
   #hear({ jobs: claimed, cancel }: News, sent: number): void {
     if (this.state === "gone") return;
-    const jobs = (claimed ?? []).map((one) => new Job(one, this));
+    const late = sent > 0 && now() - sent > this.ttl * 0.625; // this process stood still: others may have the jobs
+    const jobs = late ? [] : (claimed ?? []).map((one) => new Job(one, this));
     for (const job of jobs) this.#running.set(job.receipt, job);
     if (jobs.length > 0) this.tellBeats({ run: jobs.map((job) => job.receipt), since: sent });
     for (const job of jobs) void (this.state === "in" ? this.worker.perform(job) : this.end(job, `"return":true`));
@@ -92,7 +93,7 @@ export class Member {
   }
 
   async #finishAndClaim(batch: Ended[]): Promise<void> {
-    const sent = Date.now();
+    const sent = now();
     const [finishes, claims] = [batch.length > 0, this.state === "in"];
     if (claims) [this.#claimed, this.#asked] = [sent, this.worker.room];
     const results = `"results":[${batch.map(({ job, outcome }) => `{"receipt":"${job.receipt}",${outcome}}`).join()}]`;
