@@ -20,6 +20,11 @@ func hosted(t *testing.T, s store.Store) *engine.Engine {
 	host := newEngine(t, s, stint.NewMux(), engine.Config{})
 	run(t, host)
 	eventually(t, "the host has joined", func() bool { return host.Status().Engine != 0 })
+	t.Cleanup(func() {
+		if host.Status().Engine == 0 {
+			t.Error("the host did not stay")
+		}
+	})
 	return host
 }
 

@@ -32,7 +32,8 @@ func (s *session) claim(ctx context.Context) {
 	)
 	defer s.liveness.claims.stop()
 	if len(s.runners) == 0 {
-		return // it could only pass on what it claims
+		<-ctx.Done() // it could only pass on what it claims
+		return
 	}
 	for ctx.Err() == nil {
 		s.liveness.claims.mark()
