@@ -54,7 +54,7 @@ type served struct {
 }
 
 func (s *site) serveWorkers(ctx context.Context) (*served, error) {
-	host, err := engine.New(s.store, stint.NewMux(), engine.Config{})
+	host, err := engine.New(s.store, stint.NewMux(), engine.Config{ClaimsNothing: true})
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 
 // hosted starts an engine without kinds, for others to be beside.
 func hosted(t *testing.T, s store.Store) *engine.Engine {
-	host := newEngine(t, s, stint.NewMux(), engine.Config{})
+	host := newEngine(t, s, stint.NewMux(), engine.Config{ClaimsNothing: true})
 	run(t, host)
 	eventually(t, "the host has joined", func() bool { return host.Status().Engine != 0 })
 	t.Cleanup(func() {
@@ -130,7 +130,7 @@ func TestAnAbandonedEngineStaysInTheRosterAndRecordsNothing(t *testing.T) {
 	})
 }
 
-func TestAnEngineWithoutKindsClaimsNothing(t *testing.T) {
+func TestAnEngineThatIsToClaimNothingDoesNot(t *testing.T) {
 	onEach(t, func(t *testing.T, s anyStore) {
 		hosted(t, s)
 		id := enqueue(t, s, "unknown", `{}`)

@@ -31,8 +31,8 @@ func (s *session) claim(ctx context.Context) {
 		notified bool   // woken from idleness by a notification
 	)
 	defer s.liveness.claims.stop()
-	if len(s.runners) == 0 {
-		<-ctx.Done() // it could only pass on what it claims
+	if s.config.ClaimsNothing {
+		<-ctx.Done()
 		return
 	}
 	for ctx.Err() == nil {

@@ -49,6 +49,10 @@ type Config struct {
 	// Version is the version of the program, shown in the roster.
 	Version string
 
+	// ClaimsNothing has the engine leave all jobs to others: it does what engines do for each other, and is a host
+	// for those beside it.
+	ClaimsNothing bool
+
 	// Beside is another engine of the same store, in this process. Then this one takes jobs and performs
 	// them, and does nothing else: it leaves to the other what engines do for each other, such as burials
 	// and promotions, and learns from it what is new. So a process may have a thousand of them, each with a

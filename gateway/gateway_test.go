@@ -75,7 +75,7 @@ func as(ctx context.Context, who guard.Identity) context.Context { return guard.
 // open starts a gateway with its host, which performs no kinds.
 func open(t *testing.T, s full) *gateway.Gateway {
 	t.Helper()
-	host, err := engine.New(s, stint.NewMux(), engine.Config{TimeToLive: time.Minute})
+	host, err := engine.New(s, stint.NewMux(), engine.Config{ClaimsNothing: true, TimeToLive: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

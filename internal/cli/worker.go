@@ -130,6 +130,7 @@ func (a *app) work(ctx context.Context, f *engineFlags, successes slog.Level, op
 // engineConfig is how the engine works on a database.
 func (w *worker) engineConfig(db *database) engine.Config {
 	config := w.config(observe.Fan(w.note, w.counted.On, observe.Log(w.log, observe.LogConfig{Successes: w.level})))
+	config.ClaimsNothing = w.kinds == nil && !w.demo
 	if w.tracer != nil {
 		config.Client = stint.NewClient(db.roles).Use(w.tracer.Enqueue)
 	}
