@@ -14,6 +14,7 @@ import (
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/gateway"
 	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/retry"
 )
 
@@ -74,19 +75,8 @@ func (k *workerKind) info() (stint.KindInfo, error) {
 			return info, valid.Invalid("kinds", "%s: retry: %v", k.Name, err)
 		}
 	}
-	info.Timeout, err = duration("timeout", k.Timeout)
+	info.Timeout, err = ops.ReadDuration("timeout", k.Timeout)
 	return info, err
-}
-
-func duration(field, text string) (time.Duration, error) {
-	if text == "" {
-		return 0, nil
-	}
-	d, err := retry.ParseDuration(text)
-	if err != nil {
-		return 0, valid.Invalid(field, "%v", err)
-	}
-	return d, nil
 }
 
 // claiming is how many jobs to claim, and for how long to wait for the first.
@@ -97,7 +87,7 @@ type claiming struct {
 }
 
 func (c *claiming) claim() (gateway.Claim, error) {
-	wait, err := duration("wait", c.Wait)
+	wait, err := ops.ReadDuration("wait", c.Wait)
 	return gateway.Claim{Max: c.Max, Wait: wait, Idle: c.Idle}, err
 }
 
@@ -179,7 +169,7 @@ func (c *Config) registerWorkers(a huma.API, problems *huma.Response) {
 			b := &in.Body
 			j := gateway.Joining{Instance: b.Instance, Queues: b.Queues, Slots: b.Slots, Version: b.Version, Host: b.Host, PID: b.PID}
 			var err error
-			if j.TimeToLive, err = duration("time_to_live", b.TimeToLive); err != nil {
+			if j.TimeToLive, err = ops.ReadDuration("time_to_live", b.TimeToLive); err != nil {
 				return gateway.Joined{}, err
 			}
 			for i := range b.Kinds {
@@ -217,7 +207,7 @@ func (c *Config) registerWorkers(a huma.API, problems *huma.Response) {
 	addWork(c, a, problems, "beat", http.MethodPost, "/{worker}/beat", 0, "Send a heartbeat",
 		"It names all jobs that run, with their progress and what they log. The answer says again which of them are to end.",
 		func(ctx context.Context, in *beatInput) (gateway.News, error) {
-			moved, err := duration("moved_for", in.Body.MovedFor)
+			moved, err := ops.ReadDuration("moved_for", in.Body.MovedFor)
 			if err != nil {
 				return gateway.News{}, err
 			}
@@ -231,7 +221,7 @@ func (c *Config) registerWorkers(a huma.API, problems *huma.Response) {
 		})
 	addWork(c, a, problems, "sleep", http.MethodPost, "/{worker}/sleep", 0, "Let a job sleep", "",
 		func(ctx context.Context, in *sleepInput) (waitAnswer, error) {
-			d, err := duration("for", in.Body.For)
+			d, err := ops.ReadDuration("for", in.Body.For)
 			if err != nil {
 				return waitAnswer{}, err
 			}
@@ -240,7 +230,7 @@ func (c *Config) registerWorkers(a huma.API, problems *huma.Response) {
 		})
 	addWork(c, a, problems, "await", http.MethodPost, "/{worker}/await", 0, "Let a job wait for a signal", "",
 		func(ctx context.Context, in *awaitInput) (waitAnswer, error) {
-			d, err := duration("timeout", in.Body.Timeout)
+			d, err := ops.ReadDuration("timeout", in.Body.Timeout)
 			if err != nil {
 				return waitAnswer{}, err
 			}

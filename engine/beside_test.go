@@ -141,6 +141,54 @@ func TestAnEngineThatIsToClaimNothingDoesNot(t *testing.T) {
 	})
 }
 
+// What waits for a guest keeps nothing else waiting, and a host passes on nothing that a guest would take.
+func TestAHostLeavesToItsGuestsWhatOnlyTheyPerform(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		hosts, guests := stint.NewMux(), stint.NewMux()
+		handle(hosts, "hosts", func(context.Context, *stint.Job) error { return nil })
+		handle(guests, "guests", func(context.Context, *stint.Job) error { return nil })
+		host := newEngine(t, s, hosts, engine.Config{Slots: 1})
+		run(t, host)
+		eventually(t, "the host has joined", func() bool { return host.Status().Engine != 0 })
+		guest := newEngine(t, s, guests, engine.Config{Beside: host, Queues: []string{"own"}, TimeToLive: time.Minute, PollTo: 20 * time.Millisecond})
+		run(t, guest)
+		keepBeating(t, guest)
+		eventually(t, "the guest has joined", func() bool { return guest.Status().Engine != 0 })
+		first := enqueue(t, s, "guests", `{}`) // of a queue that the guest does not work on
+		until(t, s, enqueue(t, s, "hosts", `{}`), stint.Completed)
+		if job := info(t, s, first); job.State != stint.Available {
+			t.Errorf("a job that nobody here performs is %s", job.State)
+		}
+		for range 5 {
+			id := enqueue(t, s, "guests", `{}`, stint.Queue("own"))
+			if job := until(t, s, id, stint.Completed); len(job.Attempts) != 1 {
+				t.Errorf("a job of the guest was passed on: %+v", job.Attempts)
+			}
+		}
+	})
+}
+
+func TestWhoIsNotPresentGetsNoJobs(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		mux := stint.NewMux()
+		handle(mux, "k", func(context.Context, *stint.Job) error { return nil })
+		var present atomic.Bool
+		e := newEngine(t, s, mux, engine.Config{Beside: hosted(t, s), Present: present.Load, TimeToLive: time.Minute})
+		run(t, e)
+		id := enqueue(t, s, "k", `{}`)
+		once := enqueue(t, s, "k", `{}`, stint.MaxLosses(0))
+		time.Sleep(500 * time.Millisecond)
+		for _, one := range []stint.ID{id, once} {
+			if job := info(t, s, one); job.State != stint.Available || len(job.Attempts) != 0 {
+				t.Errorf("job %d is %s, with %+v", one, job.State, job.Attempts)
+			}
+		}
+		present.Store(true)
+		until(t, s, id, stint.Completed)
+		until(t, s, once, stint.Completed)
+	})
+}
+
 // Guests do not look by themselves here, so all that they do is by what the host hears and sees.
 func TestEnginesBesideAnotherHearWhatItHears(t *testing.T) {
 	_, s := openPool(t)

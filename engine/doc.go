@@ -44,6 +44,12 @@
 // ([store.Leaser]); the others ask for the lease now and then. An engine that
 // stops gives its leases back at once.
 //
+// # Engines beside another one
+//
+// A process may have any number of engines that work for somebody outside it ([Config.Beside]), each with a place of
+// its own in the roster: package gateway has one for each worker in another language. They run the three stages and
+// little else. Their host tells them its news, and does for them what engines do for each other.
+//
 // # Inline runs
 //
 // [Engine.RunNow] enqueues a job, claimed from the start, and performs it in the

@@ -395,6 +395,95 @@ func TestStepsOfAWorkerAreDoneOnce(t *testing.T) {
 	})
 }
 
+func TestASleepThatIsAskedForAgainHasEndedTheRun(t *testing.T) {
+	onEach(t, func(t *testing.T, s full) {
+		w := join(t, open(t, s), gateway.Joining{Kinds: kinds("k")})
+		id := enqueue(t, s, stint.NewJob{Kind: "k"})[0]
+		j := w.claim()
+		for range 2 { // whose answer was lost
+			if suspended, err := w.g.Sleep(t.Context(), w.id, j.Receipt, "night", time.Hour); err != nil || !suspended {
+				t.Fatalf("a sleep of an hour: %t, %v", suspended, err)
+			}
+		}
+		made, err := gateway.ParseReceipt(j.Receipt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made.Nonce++
+		if _, err := w.g.Sleep(t.Context(), w.id, gateway.ReceiptOf(made), "night", time.Hour); !errors.Is(err, gateway.ErrLost) {
+			t.Errorf("a sleep of a run that never was: %v", err)
+		}
+		if got := show(t, s, id); got.State != stint.Scheduled || len(got.Attempts) != 1 {
+			t.Errorf("the job is %s, %+v", got.State, got.Attempts)
+		}
+	})
+}
+
+// The engine of a worker that does not ask for jobs takes none, so that they wait for nobody who may be dead.
+func TestAWorkerThatDoesNotClaimHoldsNoJobs(t *testing.T) {
+	onEach(t, func(t *testing.T, s full) {
+		g := open(t, s)
+		w := join(t, g, gateway.Joining{Kinds: kinds("k")})
+		time.Sleep(2 * time.Second)
+		id := enqueue(t, s, stint.NewJob{Kind: "k"})[0]
+		time.Sleep(time.Second)
+		if got := show(t, s, id); got.State != stint.Available || len(got.Attempts) != 0 {
+			t.Errorf("the job is %s, %+v", got.State, got.Attempts)
+		}
+		w.mustFinish(gateway.Ending{Receipt: w.claim().Receipt})
+	})
+}
+
+// A heartbeat by way of another gateway is one of many: those of its own gateway count after it.
+func TestAWorkerBeatsByOneGatewayAndTheOther(t *testing.T) {
+	onEach(t, func(t *testing.T, s full) {
+		first, second := open(t, s), open(t, s)
+		w := join(t, first, gateway.Joining{Kinds: kinds("k")})
+		enqueue(t, s, stint.NewJob{Kind: "k"}, stint.NewJob{Kind: "k"})
+		a := w.claim()
+		if _, err := second.Beat(t.Context(), w.id, listed([]gateway.ClaimedJob{a}), 0); err != nil {
+			t.Fatal(err)
+		}
+		b := w.claim()
+		w.beat(a, b)
+		roster, err := s.Engines(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range roster {
+			if strconv.FormatInt(int64(e.Token), 10) == w.id && len(e.Running) != 2 {
+				t.Errorf("announced are %v, want two", e.Running)
+			}
+		}
+		w.mustFinish(gateway.Ending{Receipt: a.Receipt})
+		w.mustFinish(gateway.Ending{Receipt: b.Receipt})
+	})
+}
+
+// That the gateway's own engine gave up says nothing of a worker that speaks to another one.
+func TestAGatewayThatWasNotSpokenToDoesNotSayThatAWorkerIsLost(t *testing.T) {
+	onEach(t, func(t *testing.T, s full) {
+		first, second := open(t, s), open(t, s)
+		w := join(t, first, gateway.Joining{Kinds: kinds("k"), TimeToLive: gateway.MinTimeToLive})
+		enqueue(t, s, stint.NewJob{Kind: "k"})
+		j := w.claim()
+		eventually(t, "the first gateway has given up", 20*time.Second, func() bool {
+			if _, err := second.Beat(t.Context(), w.id, listed([]gateway.ClaimedJob{j}), time.Second); err != nil {
+				t.Fatal(err)
+			}
+			return first.Workers() == 0
+		})
+		if _, err := first.Claim(t.Context(), w.id, gateway.Claim{Max: 1}); !errors.Is(err, gateway.ErrElsewhere) {
+			t.Errorf("its answer to a claim: %v", err)
+		}
+		w.beat(j)
+		w.mustFinish(gateway.Ending{Receipt: j.Receipt})
+		if err := first.Leave(t.Context(), w.id); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func TestASignalGoesToAWorkersJob(t *testing.T) {
 	onEach(t, func(t *testing.T, s full) {
 		w := join(t, open(t, s), gateway.Joining{Kinds: kinds("k")})

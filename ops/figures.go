@@ -88,7 +88,7 @@ func (f AnalyticsFilter) filter() (report.AnalyticsFilter, error) {
 	g := report.AnalyticsFilter{Queue: f.Queue, Kind: f.Kind, Tag: f.Tag, At: f.At}
 	err := checkNames("query", "queue", f.Queue, "kind", f.Kind, "tag", f.Tag)
 	if err == nil {
-		g.Span, err = readDuration("span", f.Span)
+		g.Span, err = ReadDuration("span", f.Span)
 		err = inError("query", err)
 	}
 	return g, err

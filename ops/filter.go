@@ -80,7 +80,7 @@ func (f Filter) read() (store.Filter, error) {
 		}
 	}
 	var err error
-	if g.Longer, err = readDuration("longer", f.Longer); err != nil {
+	if g.Longer, err = ReadDuration("longer", f.Longer); err != nil {
 		return g, err
 	}
 	for _, span := range []struct {
@@ -111,8 +111,8 @@ func FilterOf(f store.Filter) Filter {
 	return g
 }
 
-// readDuration reads a duration of a request; none is 0.
-func readDuration(field, text string) (time.Duration, error) {
+// ReadDuration reads a duration of a request; none is 0.
+func ReadDuration(field, text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}

@@ -97,14 +97,14 @@ type ShowInput struct {
 }
 
 func (s ShowInput) check() error {
-	if d, err := readDuration("wait", s.Wait); err != nil || d > MostWait {
+	if d, err := ReadDuration("wait", s.Wait); err != nil || d > MostWait {
 		return inError("query", valid.Invalid("wait", "%q is not a duration from 0 to %v, such as 30s", s.Wait, retry.FormatDuration(MostWait)))
 	}
 	return nil
 }
 
 // Waits is how much longer than another question this one may take.
-func (s ShowInput) Waits() time.Duration { d, _ := readDuration("wait", s.Wait); return d }
+func (s ShowInput) Waits() time.Duration { d, _ := ReadDuration("wait", s.Wait); return d }
 
 // ShowJob shows a job, or is [stint.ErrNotFound]. It can wait for the job to end.
 var ShowJob = declare(&Op[ShowInput, view.Job]{

@@ -333,7 +333,7 @@ func RetryOf(s Selection, again stint.RerunOptions) RetryInput {
 }
 
 func (r Retrying) again() (stint.RerunOptions, error) {
-	delay, err := readDuration("delay", r.Delay)
+	delay, err := ReadDuration("delay", r.Delay)
 	again := stint.RerunOptions{RunAt: r.RunAt, Delay: delay, Whole: r.Whole}
 	if err == nil {
 		err = again.Check()

@@ -107,7 +107,8 @@ func declared() []errorClass {
 
 // ErrorClasses names what an error is, for policies that choose by it: the declared
 // classes that it is of, in the order of their declarations, and the type of
-// the error that everything else was wrapped around.
+// the error that everything else was wrapped around. An error that has a method ErrorClass() string is
+// called what that returns: so are errors of workers in other languages.
 func ErrorClasses(err error) []string {
 	if err == nil {
 		return nil
