@@ -59,7 +59,7 @@ test test-all: export GORACE ?= atexit_sleep_ms=20
 
 # Three tiers; CONTRIBUTING.md says what runs in which. `make vet` vets the tests as well.
 .PHONY: test
-test: postgres browser pgbouncer faketime ## run the tests on the newest PostgreSQL found; packages with shared memory with the race detector
+test: postgres browser pgbouncer faketime python ## run the tests on the newest PostgreSQL found; packages with shared memory with the race detector
 	@raced="$$($(GO) list $(RACED))" && all="$$($(GO) list ./...)" && \
 	others="$$(echo "$$all" | grep -vxF "$$raced")" && code=0 && \
 	{ $(GO) test -short -vet=off -timeout 60m $$others || code=1; } && \
@@ -70,7 +70,7 @@ test: postgres browser pgbouncer faketime ## run the tests on the newest Postgre
 	fi; rm -f "$$log"; [ $$raced_code = 0 ] || code=1; exit $$code
 
 .PHONY: test-all
-test-all: postgres browser pgbouncer faketime ## run all tests, also long ones, all with the race detector
+test-all: postgres browser pgbouncer faketime python ## run all tests, also long ones, all with the race detector
 	$(GO) test -race -timeout 60m ./...
 	@# With the race detector the simulator has no time to look for the bugs that are planted in it.
 	$(GO) test -timeout 60m ./internal/proof/sim
@@ -261,8 +261,7 @@ guards: postgres ## take each clause of the SQL out that has no test in internal
 spin: ## make sure that Spin, which searches the model, is installed
 	@command -v spin >/dev/null || { \
 		command -v apt-get >/dev/null || { echo 'spin is not installed, and there is no apt-get: see https://spinroot.com, or brew install spin'; exit 1; }; \
-		sudo=; [ "$$(id -u)" = 0 ] || sudo='sudo -n'; \
-		{ $$sudo apt-get install -qq -y spin || { $$sudo apt-get update -qq && $$sudo apt-get install -qq -y spin; }; } >/dev/null || \
+		$(call apt,spin) || \
 		{ echo 'spin cannot be installed: apt-get install spin'; exit 1; }; }
 	@command -v gcc >/dev/null || { echo 'gcc is not installed; Spin needs it: apt-get install gcc'; exit 1; }
 
@@ -294,6 +293,10 @@ cross: ## build and vet for every platform that stint supports
 		fi; \
 	done
 
+# Installs packages of Debian, as root or by a sudo that does not ask.
+apt = { sudo=; [ "$$(id -u)" = 0 ] || sudo='sudo -n'; install="$$sudo apt-get install -qq -y --no-install-recommends $(1)"; \
+	command -v apt-get && { $$install || { $$sudo apt-get update -qq && $$install; }; } >/dev/null; }
+
 .PHONY: postgres
 postgres: ## make sure that a PostgreSQL for the tests is installed
 	@$(GO) run ./internal/proof/pgtest/fetch
@@ -301,15 +304,19 @@ postgres: ## make sure that a PostgreSQL for the tests is installed
 .PHONY: pgbouncer
 pgbouncer: ## make sure that a PgBouncer for the tests is installed
 	@[ -x /usr/sbin/pgbouncer ] || command -v pgbouncer >/dev/null || { \
-		sudo=; [ "$$(id -u)" = 0 ] || sudo='sudo -n'; \
-		{ command -v apt-get && { $$sudo apt-get install -qq -y --no-install-recommends pgbouncer || { $$sudo apt-get update -qq && $$sudo apt-get install -qq -y --no-install-recommends pgbouncer; }; }; } >/dev/null || \
+		$(call apt,pgbouncer) || \
 		{ echo 'PgBouncer cannot be installed: tests through a pooler are skipped'; }; }
+
+.PHONY: python
+python: ## make sure that a Python with the drivers of PostgreSQL is there, for the tests of its client
+	@for python in python3 /usr/bin/python3; do ! $$python -c 'import psycopg, psycopg2, asyncpg' 2>/dev/null || exit 0; done; \
+		$(call apt,python3 python3-psycopg python3-psycopg2 python3-asyncpg) || \
+		{ echo 'The drivers of Python cannot be installed: tests that enqueue in a transaction of Python are skipped'; }
 
 .PHONY: faketime
 faketime: ## make sure that libfaketime is there, with which tests set the clock of a server
 	@for file in /usr/lib/*/faketime/libfaketimeMT.so.1 /usr/lib*/faketime/libfaketimeMT.so.1 /usr/local/lib/faketime/libfaketimeMT.so.1; do [ ! -f "$$file" ] || exit 0; done; \
-		sudo=; [ "$$(id -u)" = 0 ] || sudo='sudo -n'; \
-		{ command -v apt-get && { $$sudo apt-get install -qq -y --no-install-recommends libfaketime || { $$sudo apt-get update -qq && $$sudo apt-get install -qq -y --no-install-recommends libfaketime; }; }; } >/dev/null || \
+		$(call apt,libfaketime) || \
 		{ echo 'libfaketime cannot be installed: tests with a wrong clock are skipped'; }
 
 # Without these, the tests that need them are skipped. Axe is for tests alone, so its licence (MPL-2.0) binds nothing
@@ -318,8 +325,7 @@ faketime: ## make sure that libfaketime is there, with which tests set the clock
 browser: ## make sure that a Chromium for the tests is installed, and axe, which checks accessibility
 	@for name in chromium chromium-browser google-chrome chrome headless-shell; do command -v $$name >/dev/null && exit 0; done; \
 		[ ! -d /Applications/Chromium.app ] && [ ! -d '/Applications/Google Chrome.app' ] || exit 0; \
-		sudo=; [ "$$(id -u)" = 0 ] || sudo='sudo -n'; \
-		{ command -v apt-get && { $$sudo apt-get install -qq -y --no-install-recommends chromium || { $$sudo apt-get update -qq && $$sudo apt-get install -qq -y --no-install-recommends chromium; }; }; } >/dev/null || \
+		$(call apt,chromium) || \
 		{ echo 'Chromium cannot be installed: tests in a browser are skipped'; }
 	@[ -f .cache/axe-core/axe.min.js ] || { mkdir -p .cache && cd .cache && npm pack --silent axe-core@$(AXE) >/dev/null && \
 		tar xzf axe-core-$(AXE).tgz && rm -rf axe-core && mv package axe-core && rm axe-core-$(AXE).tgz; } || \

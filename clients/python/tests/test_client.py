@@ -47,5 +47,6 @@ class ClientTest(GatewayCase):
     def test_the_second_gateway_is_asked_when_the_first_is_away(self):
         for _ in range(6):  # one of the two is chosen at random
             client = stint.Client(["http://127.0.0.1:1", URL], TOKEN)
+            self.addCleanup(client.close)
             client.enqueue(self.kind, force=True, delay="1h")
 

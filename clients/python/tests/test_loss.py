@@ -39,6 +39,7 @@ class LossTest(GatewayCase):
             self.wire.set("cut")
             self.wire.set("open")
             self.client.result(id2)
+            self.wire.set("open")
             self.assertEqual((ran, len(self.attempts(id))), ([1, 2], 1))
 
     def test_a_worker_that_cannot_beat_fences_itself(self):
@@ -56,10 +57,8 @@ class LossTest(GatewayCase):
             id = self.client.enqueue(self.kind)
             begun.wait(10)
             self.wire.set("cut")
-            since = time.monotonic()
-            eventually(lambda: reasons)
+            eventually(lambda: reasons, 10)  # its handler waits for 20
             self.assertEqual(reasons, ["lost"])
-            self.assertLess(time.monotonic() - since, 5)
             self.wire.set("open")
             self.assertEqual(self.client.result(id, 40), "again")
 
@@ -70,9 +69,7 @@ class LossTest(GatewayCase):
             self.client.result(self.client.enqueue(self.kind, 1))
             used = self.wire if w._gateways.current.url == self.wire.url else second
             used.set("cut")
-            since = time.monotonic()
-            self.assertEqual(self.client.result(self.client.enqueue(self.kind, 2)), 2)
-            self.assertLess(time.monotonic() - since, 3)
+            self.assertEqual(self.client.result(self.client.enqueue(self.kind, 2), 20), 2)  # a poll takes 25
 
     def test_a_poll_that_asks_for_nothing_is_not_waited_for(self):
         with self.working(lambda job: time.sleep(1), gateway=self.wire.url, slots=1):

@@ -24,8 +24,8 @@ export async function withWorker(declare: (worker: Worker) => void, use: (worker
   }
 }
 
-/** Waits until it is so, ten seconds at most. */
-export async function until(what: string, isSo: () => boolean | Promise<boolean>, seconds = 10): Promise<void> {
+/** Waits until it is so, twenty seconds at most. */
+export async function until(what: string, isSo: () => boolean | Promise<boolean>, seconds = 20): Promise<void> {
   for (const end = Date.now() + seconds * 1_000; Date.now() < end; await new Promise((r) => setTimeout(r, 50))) if (await isSo()) return;
   throw new Error(`it is not so after ${seconds} seconds: ${what}`);
 }

@@ -137,9 +137,14 @@ func awaitReady(t *testing.T, url string) {
 	}
 }
 
-// python finds an interpreter.
+// python finds an interpreter, if possible one that has the drivers of PostgreSQL.
 func python(t *testing.T) string {
 	t.Helper()
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import psycopg, psycopg2, asyncpg").Run() == nil {
+			return name
+		}
+	}
 	path, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("not run: there is no python3")
@@ -194,7 +199,7 @@ func runTests(t *testing.T, dir, db string, command ...string) {
 	c.Env = append(os.Environ(), "STINT_TEST_GATEWAY="+url, "STINT_TEST_TOKEN="+token, "STINT_TEST_POSTGRES="+db, "STINT_TEST_SCENARIOS="+scenarios)
 	out, err := c.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("%v\n%s", err, out[max(0, len(out)-8000):]) // what failed is told at the end
 	}
 	t.Logf("%s", out[max(0, len(out)-2000):])
 }
