@@ -272,7 +272,7 @@ func TestAWorkerBySQLThatDies(t *testing.T) {
 func TestAWorkerBySQLHearsInItsHeartbeats(t *testing.T) {
 	t.Parallel()
 	pool, s := besideSQL(t)
-	first, second := enqueue(t, s, "a", `1`), enqueue(t, s, "a", `2`)
+	first, second := enqueue(t, s, "a", `1`), enqueue(t, s, "a", `2`, stint.Timeout(time.Minute))
 	w := joinSQL(t, pool, `'{a}', slots => 2, time_to_live => '10 s'`)
 	jobs := []sqlJob{w.awaits(), w.awaits()}
 	beat := func(running string) (drain bool, cancel []string) {
@@ -300,6 +300,9 @@ func TestAWorkerBySQLHearsInItsHeartbeats(t *testing.T) {
 	}
 	if _, err := pool.Exec(t.Context(), `update stint.claims set made = made - interval '1 minute'`); err != nil {
 		t.Fatal(err)
+	}
+	if _, cancel := beat("null"); len(cancel) != 2 {
+		t.Errorf("of one that was cancelled and one that ran for too long it is told %v", cancel)
 	}
 	if _, cancel := beat("array['" + jobs[0].receipt + "']"); len(cancel) != 1 {
 		t.Errorf("it is told to end %v", cancel)
@@ -454,7 +457,7 @@ func TestWorkersBySQLLoseNothingAndDoNothingTwice(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `create table effects (job bigint)`); err != nil {
 		t.Fatal(err)
 	}
-	const jobs = 1500
+	const jobs = 1000
 	ids, err := stint.NewClient(s).EnqueueMany(t.Context(), slices.Repeat([]stint.NewJob{newJob("a", `{}`, stint.MaxLosses(100), stint.Retry(retry.Fixed(100, time.Millisecond)))}, jobs))
 	if err != nil {
 		t.Fatal(err)
@@ -464,7 +467,7 @@ func TestWorkersBySQLLoseNothingAndDoNothingTwice(t *testing.T) {
 	handle(mux, "a", func(ctx context.Context, job *stint.Job) error {
 		byEngine.Add(1)
 		_, err := pool.Exec(ctx, `insert into effects values ($1)`, job.ID)
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond)
 		return err
 	})
 	start(t, s, mux, engine.Config{Slots: 2})
@@ -549,4 +552,3 @@ func TestWorkersBySQLLoseNothingAndDoNothingTwice(t *testing.T) {
 		t.Errorf("%d jobs have more than one", twice)
 	}
 }
-

@@ -175,7 +175,7 @@ begin
     return;
   end if;
   -- A claim of several lanes may append nothing; this one of a single lane may, for its snapshot was
-  -- made before the transaction had a number: what is appended now is past the frontier that it left.
+  -- made before the transaction had a number: what is appended now is after the frontier that it left.
   perform set_config('synchronous_commit', 'on', true);
   alone := exists (select from stint.fetch(held) f where f.suspect >= 2);
   for e in select * from stint.fetch(c.positions) f order by array_position(c.positions, f.pos) loop
@@ -250,7 +250,7 @@ end
 $$;
 
 -- Say that a worker lives, at least four times in its time to live. The answer says whether it is to take no more jobs and leave, and has the
--- receipts of jobs that were cancelled. If running lists the receipts of all that runs, what the worker was given more
+-- receipts of jobs that were cancelled, or have run for longer than they may. If running lists the receipts of all that runs, what the worker was given more
 -- than 25 seconds ago and does not list goes back to its queue: the answer to that claim was lost.
 create function stint.worker_beat(worker bigint, running text[] default null, out drain boolean, out cancel text[])
 language plpgsql security definer
@@ -270,7 +270,7 @@ begin
   drain := (select b.drain from stint.beats b where b.token = worker);
   cancel := array(
     select w.receipt from stint.worker_held(worker) w cross join lateral stint.fetch(array[w.pos]) e
-    where e.cancelled order by w.pos);
+    where e.cancelled or w.made + e.timeout * interval '1 millisecond' < clock_timestamp() order by w.pos);
 end
 $$;
 
