@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -396,6 +397,47 @@ func TestAWorkerBySQLLeaves(t *testing.T) {
 	refused(t, pool, "ST002", "roster", `select stint.worker_finish($1, $2)`, w.id, j.receipt)
 	if again := joinSQL(t, pool, `'{a}'`).awaits(); again.id != id || again.attempt != 1 || again.mayHaveRun {
 		t.Errorf("what it left came as %+v", again)
+	}
+}
+
+// The page shows a procedure that is a worker.
+func TestAProcedureIsAWorker(t *testing.T) {
+	t.Parallel()
+	pool, s := besideSQL(t)
+	page, err := os.ReadFile("../docs/sql-workers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "create procedure")
+	procedure, _, found := strings.Cut(rest, "\n$$;\n")
+	if !found {
+		t.Fatal("the page shows no procedure")
+	}
+	for _, text := range []string{
+		`create table closed (month text)`,
+		`create function close_month(month text) returns void language sql as $$ insert into closed select close_month.month where 1 / length(month) > -1 $$`,
+		"create procedure" + procedure + "\n$$",
+	} {
+		if _, err := pool.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := []stint.ID{enqueue(t, s, "close_month", `{"month": "may"}`), enqueue(t, s, "close_month", `{"month": "june"}`)}
+	bad := enqueue(t, s, "close_month", `{"month": ""}`, stint.Retry(retry.None()))
+	if _, err := pool.Exec(t.Context(), `call close_months()`); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range good {
+		if job := info(t, s, id); job.State != stint.Completed {
+			t.Errorf("job %d is %s", id, job.State)
+		}
+	}
+	if job := until(t, s, bad, stint.Failed); job.Attempts[0].Error.Class != "22012" {
+		t.Errorf("what failed is %+v", job.Attempts[0].Error)
+	}
+	var closed, workers int
+	if err := pool.QueryRow(t.Context(), `select (select count(*) from closed), (select count(*) from stint.engines where version = 'SQL')`).Scan(&closed, &workers); err != nil || closed != 2 || workers != 0 {
+		t.Errorf("%d months are closed, %d workers have stayed, error %v", closed, workers, err)
 	}
 }
 
