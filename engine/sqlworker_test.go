@@ -119,6 +119,7 @@ func TestAWorkerBySQLDoesJobs(t *testing.T) {
 	pool, s := besideSQL(t)
 	low := enqueue(t, s, "a", `{"n": 1}`, stint.Priority(5))
 	high := enqueue(t, s, "b", `{"n": 2}`, stint.Priority(-5))
+	enqueue(t, s, "a", `{"n": 3}`, stint.Priority(9))
 	w := joinSQL(t, pool, `'{a,b}', slots => 2, instance => 'cron'`)
 	first, second := w.awaits(), w.awaits()
 	if first.id != high || second.id != low || first.args != `{"n": 2}` || first.attempt != 1 || first.queue != "default" || first.mayHaveRun {
@@ -334,21 +335,16 @@ func TestAWorkerBySQLTakesItsJobsOnly(t *testing.T) {
 	stays := []stint.ID{
 		enqueue(t, s, "a", `1`, stint.Queue("other")),
 		enqueue(t, s, "a", `1`, stint.Queue("paused")),
-		enqueue(t, s, "a", `1`, stint.Limited("slow")),
+		enqueue(t, s, "a", `1`, stint.Queue("mine"), stint.Limited("slow")),
 	}
 	unknown := enqueue(t, s, "b", `1`, stint.Queue("mine"))
 	mine := enqueue(t, s, "a", `1`, stint.Queue("mine"))
-	cancelled := enqueue(t, s, "a", `1`, stint.Queue("mine"))
-	if _, err := stint.NewClient(s).Cancel(t.Context(), cancelled); err != nil {
-		t.Fatal(err)
-	}
 	w := joinSQL(t, pool, `'{a}', queues => '{mine,paused}', slots => 9`)
 	j := w.awaits()
 	if j.id != mine || len(w.claim(9)) > 0 {
 		t.Errorf("it was given %+v", j)
 	}
 	w.finish(j.receipt, `null`)
-	until(t, s, cancelled, stint.Cancelled)
 	for _, id := range stays {
 		if job := info(t, s, id); job.State != stint.Available {
 			t.Errorf("job %d is %s", id, job.State)
@@ -356,6 +352,29 @@ func TestAWorkerBySQLTakesItsJobsOnly(t *testing.T) {
 	}
 	if j := joinSQL(t, pool, `'{b}'`).awaits(); j.id != unknown || j.attempt != 1 {
 		t.Errorf("what it does not know came as %+v", j)
+	}
+}
+
+// A job may be cancelled, or come too late, just before it is claimed.
+func TestAWorkerBySQLIsGivenNothingThatIsOver(t *testing.T) {
+	t.Parallel()
+	pool, s := openPool(t)
+	cancelled, late, good := enqueue(t, s, "a", `1`), enqueue(t, s, "a", `2`, stint.StartWithin(time.Millisecond)), enqueue(t, s, "a", `3`)
+	if _, err := pool.Exec(t.Context(), `insert into stint.cancellations (job, why) values ($1, 'enough')`, cancelled); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(10 * time.Millisecond)
+	w := joinSQL(t, pool, `'{a}', slots => 3`)
+	jobs := w.claim(3)
+	if len(jobs) != 1 || jobs[0].id != good {
+		t.Fatalf("it was given %v", jobs)
+	}
+	w.finish(jobs[0].receipt, `null`)
+	if job := info(t, s, cancelled); job.State != stint.Cancelled || job.Reason != "enough" {
+		t.Errorf("the job that was cancelled is %s: %s", job.State, job.Reason)
+	}
+	if job := info(t, s, late); job.State != stint.Failed || job.Reason != retry.ReasonExpired {
+		t.Errorf("the job that came too late is %s: %s", job.State, job.Reason)
 	}
 }
 

@@ -157,11 +157,12 @@ begin
     return;
   end if;
   select coalesce(max(x.serial), 0) + 1 into next_ from stint.claims x where x.engine = worker;
-  -- Nothing is written before the claim, and so nothing by a claim that finds a lane busy or empty.
+  -- Nothing is written before the claim, and so nothing by a claim that finds a lane busy or empty. Lanes of jobs with limits are none
+  -- of these three.
   for lane in
     select l.lane from stint.look('{}', '{}') l
     cross join lateral (values ('front', 0, ''), ('kind', 1, l.kind), ('normal', 2, '')) as part(name, rank, kind)
-    where l.queue is not null and l.limits is null and l.lane = stint.lane(l.queue, l.priority, part.name, part.kind)
+    where l.queue is not null and l.lane = stint.lane(l.queue, l.priority, part.name, part.kind)
       and (me.queues = '{}' or l.queue = any (me.queues)) and (part.name <> 'kind' or l.kind = any (me.kinds))
       and not exists (select from stint.queues q where q.queue = l.queue) and stint.rule_of('queue=' || l.queue) is null
     order by l.priority, part.rank, l.first
