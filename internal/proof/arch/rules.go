@@ -61,6 +61,7 @@ var ranks = map[string]int{
 	"internal/proof/pgtest/fetch": 0,
 
 	"internal/named":  -1,
+	"internal/redact": -1,
 	"internal/sample": -1,
 	"internal/valid":  -1,
 	"internal/wire":   -1,
