@@ -3,7 +3,6 @@ package dashboard_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"html"
 	"net/http"
 	"net/url"
@@ -18,6 +17,7 @@ import (
 	"github.com/stint-go/stint/dashboard"
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -46,12 +46,11 @@ func (s *site) redacting() map[string]stint.ID {
 		if ids[name] = id; name != "failed" {
 			continue
 		}
-		for _, e := range w.Claim(storetest.Lane("default", 0), 1) {
-			if string(e.Args) == "" || !strings.Contains(string(e.Args), canary) {
-				s.Errorf("an engine gets %s", e.Args)
-			}
-			w.Fail(e, stint.NoRetry(errors.New("it failed")))
+		taken := w.ClaimAll()
+		if len(taken) != 1 || !strings.Contains(string(taken[0].Args), canary) {
+			s.Fatalf("an engine gets %+v", taken)
 		}
+		w.Finish(store.Result{Outcome: stint.OutcomeFailed, Err: stint.NoRetry(errors.New("it failed"))}, taken...)
 	}
 	every, err := cron.Parse("every 1h")
 	if err != nil {
@@ -74,7 +73,7 @@ func TestWhatIsRedactedIsOnNoPageAndInNoAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.server.Config.Handler = board
-		clean := func(what string, status int, text string) {
+		clean := func(what, text string) {
 			if strings.Contains(text, canary) {
 				t.Errorf("%s: %s shows what is redacted", who, what)
 			}
@@ -87,7 +86,7 @@ func TestWhatIsRedactedIsOnNoPageAndInNoAnswer(t *testing.T) {
 				continue
 			}
 			seen[path] = true
-			status, text := s.get(path)
+			_, text := s.get(path)
 			if path == "/jobs?text="+canary {
 				text = strings.ReplaceAll(text, canary+`"`, "") // what was asked for stands in the form
 				text = strings.ReplaceAll(text, "text="+canary, "")
@@ -96,7 +95,7 @@ func TestWhatIsRedactedIsOnNoPageAndInNoAnswer(t *testing.T) {
 				}
 				text = strings.ReplaceAll(text, canary, "")
 			}
-			clean(path, status, text)
+			clean(path, text)
 			for _, link := range links.FindAllStringSubmatch(text, -1) {
 				next = append(next, html.UnescapeString(link[1]))
 			}
@@ -117,7 +116,7 @@ func TestWhatIsRedactedIsOnNoPageAndInNoAnswer(t *testing.T) {
 				continue
 			}
 			status, text := s.get(api.Prefix + path + "?by=args.user&text=Ann&wait=10ms")
-			if clean(d.Name, status, text); status >= 500 {
+			if clean(d.Name, text); status >= 500 {
 				t.Errorf("%s: %s answers %d", who, d.Name, status)
 			}
 		}
@@ -127,7 +126,7 @@ func TestWhatIsRedactedIsOnNoPageAndInNoAnswer(t *testing.T) {
 		}
 		for by, want := range map[string]int{"args.token": 422, "args.card": 422, "args.Card.Number": 422, "args.user": 200} {
 			status, text := s.get(api.Prefix + "/analytics/due?by=" + by)
-			if clean(by, status, text); status != want {
+			if clean(by, text); status != want {
 				t.Errorf("%s groups by %s: %d %s", who, by, status, text)
 			}
 		}
@@ -176,16 +175,14 @@ func TestAnEditedJobKeepsWhatIsRedacted(t *testing.T) {
 		t.Fatalf("the form has %s", args)
 	}
 	form.Set("args", strings.Replace(form.Get("args"), "Ann", "Bob", 1))
-	newest := func() *stint.JobInfo {
-		page := s.page("/jobs?kind=sync&limit=1")
-		_ = page
-		all, err := s.store.Jobs(t.Context(), all(1))
+	newest := func() stint.JobInfo {
+		all, err := s.store.Jobs(t.Context(), store.Filter{Limit: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &all[0]
+		return all[0]
 	}
-	s.says("Enqueued as", "/jobs", form)
+	s.says("Enqueued as", "/jobs/new", form)
 	if got := string(newest().Args); !strings.Contains(got, `"Bob"`) || strings.Count(got, canary) != 2 || strings.Contains(got, "redacted") {
 		t.Errorf("the edited job has %s", got)
 	}
@@ -201,7 +198,7 @@ func TestAnEditedJobKeepsWhatIsRedacted(t *testing.T) {
 			f[k] = v
 		}
 		change(f)
-		if status, text := s.post("/jobs", f); status == http.StatusOK && strings.Contains(flashOf(text), "Enqueued") || strings.Contains(text, canary) {
+		if status, text := s.post("/jobs/new", f); status == http.StatusOK && strings.Contains(flashOf(text), "Enqueued") || strings.Contains(text, canary) {
 			t.Errorf("an edit %s is enqueued: %d %s", name, status, flashOf(text))
 		}
 	}
@@ -219,5 +216,4 @@ func TestAnEditedJobKeepsWhatIsRedacted(t *testing.T) {
 	if status, text := s.sendBy(http.MethodPut, "/schedules/copy", `{"recurrence":"every 1h","job":{"kind":"sync","args":{"token":"[redacted]"}}}`); status != 422 {
 		t.Errorf("a schedule of what was shown gives %d %s", status, text)
 	}
-	_ = fmt.Sprint
 }
