@@ -133,7 +133,7 @@ func (j NewJob) checkLabels() error {
 
 func (j NewJob) checkJSON(l Limits) error {
 	if len(j.Args) > 0 {
-		if err := valid.JSON("args", j.Args, cmp.Or(l.Args, 1<<20)); err != nil {
+		if err := valid.JSON("args", j.Args, cmp.Or(l.Args, maxArgs)); err != nil {
 			return err
 		}
 	}

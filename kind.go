@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stint-go/stint/outside"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/seal"
 )
@@ -159,6 +160,9 @@ func (k ResultKind[A, R]) Result(job *JobInfo) (R, error) {
 	var r R
 	for _, x := range job.Attempts {
 		if x.Outcome == OutcomeCompleted && x.Result != nil {
+			if outside.Is(x.Result) {
+				return r, outside.ErrNoBlobs
+			}
 			if key := seal.KeyOf(x.Result); key != "" {
 				return r, fmt.Errorf("the result is sealed: %w: %q", ErrNoKey, key)
 			}

@@ -66,14 +66,10 @@ func (c *Client) CheckKeys(d KindInfo) error {
 	return fmt.Errorf("the kind %s is sealed, and the client has no keys (stint.Client.Seal): %w", d.Name, ErrNoKey)
 }
 
-// OpenResult opens the result of a job of the kind, as its attempts have it. One that is not sealed is
-// returned as it is. The error matches [ErrNoKey] when the client does not have the key.
+// OpenResult opens the result of a job of the kind, as its attempts have it, and gets one that is kept outside. Any other
+// is returned as it is. The error matches [ErrNoKey] when the client does not have the key.
 func (c *Client) OpenResult(ctx context.Context, kind string, result json.RawMessage) (json.RawMessage, error) {
-	s := sealing{noKeys{}, kind}
-	if c != nil && c.keys != nil {
-		s.keys = c.keys
-	}
-	return s.open(ctx, boundTo(kind, "result", ""), result)
+	return c.opens(kind).open(ctx, boundTo(kind, "result", ""), result)
 }
 
 // boundTo names what something sealed is bound to. No kind or part has a line break.

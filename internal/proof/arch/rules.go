@@ -49,6 +49,7 @@ var ranks = map[string]int{
 	".": 1,
 
 	"retry":                       0,
+	"outside":                     0,
 	"seal":                        0,
 	"cron":                        0,
 	"dashboard/chart":             0,
