@@ -45,6 +45,10 @@ func (s sealing) open(ctx context.Context, bound string, value json.RawMessage) 
 }
 
 func (s sealing) openArgs(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
+	args, err := s.blobs.fetched(ctx, args)
+	if err != nil {
+		return nil, err
+	}
 	return seal.Open(ctx, s.keys, func(pointer string) string { return boundTo(s.kind, "args", pointer) }, args)
 }
 
@@ -68,10 +72,8 @@ func (c *Client) opened(ctx context.Context, job *JobInfo, err error) (*JobInfo,
 		return job, err
 	}
 	s, shown := c.opens(job.Kind), *job
-	if args, err := s.blobs.fetched(ctx, job.Args); err == nil {
-		if args, err = s.openArgs(ctx, args); err == nil {
-			shown.Args = args
-		}
+	if args, err := s.openArgs(ctx, job.Args); err == nil {
+		shown.Args = args
 	}
 	shown.Attempts = slices.Clone(job.Attempts)
 	for i := range shown.Attempts {

@@ -60,10 +60,14 @@ func Is(value json.RawMessage) bool {
 	return ok
 }
 
-func read(value json.RawMessage) (e envelope, ok bool) {
+func read(value json.RawMessage) (envelope, bool) {
 	if len(value) > mostLong || !bytes.Contains(value, []byte(mark)) {
-		return e, false
+		return envelope{}, false
 	}
+	return decode(value)
+}
+
+func decode(value json.RawMessage) (e envelope, ok bool) {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(value, &all) != nil || len(all) != 1 {
 		return e, false
