@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"html"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -194,9 +195,7 @@ func TestAnEditedJobKeepsWhatIsRedacted(t *testing.T) {
 		"limited by a token": func(f url.Values) { f.Set("limits", "tenant by /token") },
 	} {
 		f := url.Values{}
-		for k, v := range form {
-			f[k] = v
-		}
+		maps.Copy(f, form)
 		change(f)
 		if status, text := s.post("/jobs/new", f); status == http.StatusOK && strings.Contains(flashOf(text), "Enqueued") || strings.Contains(text, canary) {
 			t.Errorf("an edit %s is enqueued: %d %s", name, status, flashOf(text))
