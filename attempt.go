@@ -33,7 +33,7 @@ type Run struct {
 	context runContext // the first one made
 
 	mu      sync.Mutex // guards Batch, context and what follows
-	sealing *sealing   // of a kind that is sealed
+	sealing *sealing   // of a kind that is sealed, or with a client that keeps large values outside
 	steps   *steps     // nil until one is called
 	log     *runLog    // nil until something is said
 	over    bool

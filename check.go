@@ -40,7 +40,7 @@ type Limits struct {
 // Check returns the first thing that is invalid about the job, as an [InvalidError],
 // or nil.
 func (j NewJob) Check(l Limits) error {
-	return cmp.Or(valid.Name("kind", j.Kind), j.checkOrder(), j.checkTimes(), j.checkLabels(), j.checkJSON(l), j.checkUnique(), j.checkLimits(), j.checkSealed())
+	return cmp.Or(valid.Name("kind", j.Kind), j.checkOrder(), j.checkTimes(), j.checkLabels(), j.checkJSON(l), j.checkUnique(), j.checkLimits(), j.checkSealed(), j.checkRedacted())
 }
 
 func (j NewJob) checkOrder() error {
@@ -133,7 +133,7 @@ func (j NewJob) checkLabels() error {
 
 func (j NewJob) checkJSON(l Limits) error {
 	if len(j.Args) > 0 {
-		if err := valid.JSON("args", j.Args, cmp.Or(l.Args, 1<<20)); err != nil {
+		if err := valid.JSON("args", j.Args, cmp.Or(l.Args, maxArgs)); err != nil {
 			return err
 		}
 	}

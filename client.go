@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stint-go/stint/outside"
 	"github.com/stint-go/stint/seal"
 )
 
@@ -19,6 +20,7 @@ type Client struct {
 	limits Limits
 	groups []*Group
 	keys   seal.Keys // nil for none
+	blobs  *blobs    // nil for none
 
 	middleware []EnqueueMiddleware
 	through    EnqueueFunc // the middleware with put inside; nil without any
@@ -143,6 +145,9 @@ func (c *Client) put(ctx context.Context, tx Tx, jobs []NewJob) ([]Receipt, erro
 		if err == nil && job.Sealed != nil {
 			err = c.seal(ctx, job)
 		}
+		if err == nil && c.blobs != nil {
+			err = c.putOutside(ctx, job)
+		}
 		if err != nil {
 			if len(jobs) > 1 {
 				return nil, fmt.Errorf("job %d (%s): %w", i, job.Kind, err)
@@ -157,7 +162,11 @@ func (c *Client) put(ctx context.Context, tx Tx, jobs []NewJob) ([]Receipt, erro
 }
 
 func (c *Client) check(job *NewJob) error {
-	return cmp.Or(job.Check(c.limits), checkOperation(c.groups, job.Kind))
+	l := c.limits
+	if c.blobs != nil {
+		l.Args = outside.MaxBytes
+	}
+	return cmp.Or(job.Check(l), checkOperation(c.groups, job.Kind))
 }
 
 // Enqueuer stores new jobs.

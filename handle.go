@@ -76,7 +76,7 @@ func handle[A any](m *Mux, k Kind[A], f func(ctx context.Context, job *Job, args
 		var args A
 		d := json.NewDecoder(bytes.NewReader(job.Args))
 		d.UseNumber()
-		if err := d.Decode(&args); err != nil && k.decl.Sealed != nil {
+		if err := d.Decode(&args); err != nil && (k.decl.Sealed != nil || k.decl.Redacted != nil) {
 			return nil, errors.New("decode the arguments: they are not what the handler expects") // the error may quote them
 		} else if err != nil {
 			return nil, fmt.Errorf("decode the arguments: %w", err)

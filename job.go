@@ -106,6 +106,10 @@ type NewJob struct {
 	// option [Sealed]. Nil for none.
 	Sealed []string `json:"-"`
 
+	// Redacted are JSON pointers to the parts of the arguments that pages, the API and the command do not show, "" for
+	// all: see the option [Redact]. Nil for none.
+	Redacted []string `json:"-"`
+
 	// Member says where the job stands in a flow: see [Flow]. Nil for a job in none.
 	Member *Member `json:"-"`
 }

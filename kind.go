@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stint-go/stint/outside"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/seal"
 )
@@ -39,6 +40,9 @@ type KindInfo struct {
 	// what steps record are, too, if it is not nil.
 	Sealed []string `json:"sealed,omitempty" doc:"JSON pointers to the parts of the arguments that are stored encrypted; one empty pointer for all of them"`
 
+	// Redacted are the parts of the arguments that people are not shown: see [NewJob.Redacted].
+	Redacted []string `json:"redacted,omitempty" doc:"JSON pointers to the parts of the arguments that pages, the API and the command show as [redacted]; one empty pointer for all of them"`
+
 	// Declared is when an engine last changed the declaration. Only stores set it.
 	Declared time.Time `json:"declared,omitzero"`
 
@@ -54,7 +58,7 @@ func (d KindInfo) Job(args json.RawMessage, opts ...Option) NewJob {
 	job := NewJob{
 		Kind: d.Name, Args: args, Queue: d.Queue, Priority: d.Priority,
 		Retry: d.Retry, Timeout: d.Timeout, MaxLosses: d.MaxLosses, Tags: slices.Clone(d.Tags),
-		StartWithin: d.StartWithin, Unique: d.Unique, Limits: slices.Clone(d.Limits), Sealed: d.Sealed,
+		StartWithin: d.StartWithin, Unique: d.Unique, Limits: slices.Clone(d.Limits), Sealed: d.Sealed, Redacted: d.Redacted,
 	}
 	for _, opt := range opts {
 		opt(&job)
@@ -92,7 +96,7 @@ func NewKind[A any](name string, defaults ...Option) Kind[A] {
 	d := KindInfo{
 		Name: name, Queue: job.Queue, Priority: job.Priority,
 		Retry: job.Retry, Timeout: job.Timeout, MaxLosses: job.MaxLosses, Tags: job.Tags,
-		StartWithin: job.StartWithin, Unique: job.Unique, Limits: job.Limits, Sealed: job.Sealed,
+		StartWithin: job.StartWithin, Unique: job.Unique, Limits: job.Limits, Sealed: job.Sealed, Redacted: job.Redacted,
 	}
 	if field := job.differs(d.Job(nil)); field != "" {
 		panic(fmt.Sprintf("stint: kind %q: %s belongs to a job, not to a kind", name, field))
@@ -102,6 +106,9 @@ func NewKind[A any](name string, defaults ...Option) Kind[A] {
 	}
 	if pointer := lackingMember(reflect.TypeFor[A](), d.Sealed); pointer != "" {
 		panic(fmt.Sprintf("stint: kind %q: its arguments have nothing at %s to seal", name, pointer))
+	}
+	if pointer := lackingMember(reflect.TypeFor[A](), d.Redacted); pointer != "" {
+		panic(fmt.Sprintf("stint: kind %q: its arguments have nothing at %s to redact", name, pointer))
 	}
 	return Kind[A]{d}
 }
@@ -153,6 +160,9 @@ func (k ResultKind[A, R]) Result(job *JobInfo) (R, error) {
 	var r R
 	for _, x := range job.Attempts {
 		if x.Outcome == OutcomeCompleted && x.Result != nil {
+			if outside.Is(x.Result) {
+				return r, outside.ErrNoBlobs
+			}
 			if key := seal.KeyOf(x.Result); key != "" {
 				return r, fmt.Errorf("the result is sealed: %w: %q", ErrNoKey, key)
 			}

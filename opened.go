@@ -11,24 +11,44 @@ import (
 	"time"
 
 	"github.com/stint-go/stint/internal/failure"
+	"github.com/stint-go/stint/outside"
 	"github.com/stint-go/stint/seal"
 )
 
-// sealing seals and opens for one kind.
+// sealing seals and opens for one kind, and puts what is large outside and gets it back. What is outside was sealed before.
 type sealing struct {
-	keys seal.Keys
-	kind string
+	keys  seal.Keys
+	kind  string
+	seals bool   // what a run leaves
+	blobs *blobs // nil for none
 }
 
-// open opens a value that is sealed as a whole, and returns any other as it is.
+// opens is what opens values of a kind with what the client has.
+func (c *Client) opens(kind string) sealing {
+	s := sealing{keys: noKeys{}, kind: kind}
+	if c != nil {
+		s.blobs = c.blobs
+		if c.keys != nil {
+			s.keys = c.keys
+		}
+	}
+	return s
+}
+
+// open opens a value that is outside or sealed as a whole, and returns any other as it is.
 func (s sealing) open(ctx context.Context, bound string, value json.RawMessage) (json.RawMessage, error) {
-	if seal.KeyOf(value) == "" {
-		return value, nil
+	value, err := s.blobs.fetched(ctx, value)
+	if err != nil || seal.KeyOf(value) == "" {
+		return value, err
 	}
 	return seal.Open(ctx, s.keys, func(string) string { return bound }, value)
 }
 
 func (s sealing) openArgs(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
+	args, err := s.blobs.fetched(ctx, args)
+	if err != nil {
+		return nil, err
+	}
 	return seal.Open(ctx, s.keys, func(pointer string) string { return boundTo(s.kind, "args", pointer) }, args)
 }
 
@@ -36,16 +56,22 @@ func (s sealing) seal(ctx context.Context, part, name string, value json.RawMess
 	if value == nil {
 		return nil, nil
 	}
-	return seal.Value(ctx, s.keys, boundTo(s.kind, part, name), value, "")
+	if s.seals {
+		var err error
+		if value, err = seal.Value(ctx, s.keys, boundTo(s.kind, part, name), value, ""); err != nil {
+			return nil, err
+		}
+	}
+	return s.blobs.put(ctx, value)
 }
 
 // opened opens what a job shows, in a copy: all who wait for a job get the same one. What cannot be opened
 // stays as it is stored.
 func (c *Client) opened(ctx context.Context, job *JobInfo, err error) (*JobInfo, error) {
-	if err != nil || c == nil || c.keys == nil {
+	if err != nil || c == nil || c.keys == nil && c.blobs == nil {
 		return job, err
 	}
-	s, shown := sealing{c.keys, job.Kind}, *job
+	s, shown := c.opens(job.Kind), *job
 	if args, err := s.openArgs(ctx, job.Args); err == nil {
 		shown.Args = args
 	}
@@ -66,12 +92,12 @@ const (
 )
 
 // leftToOthers is what becomes of a run that cannot open something: the job waits for an engine that can,
-// longer the longer it has waited. What was forged is never opened.
+// longer the longer it has waited. What was forged, or is not there, is never opened.
 func leftToOthers(ctx context.Context, err error) error {
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
-	case errors.Is(err, seal.ErrForged):
+	case errors.Is(err, seal.ErrForged), errors.Is(err, outside.ErrNotFound), errors.Is(err, outside.ErrChanged):
 		return NoRetry(err)
 	}
 	wait := openWait
@@ -86,10 +112,11 @@ func leftToOthers(ctx context.Context, err error) error {
 // more, that is what an envelope shows to be sealed.
 func opening(d KindInfo, h Handler) Handler {
 	return func(ctx context.Context, job *Job) (json.RawMessage, error) {
-		if d.Sealed == nil && !seal.Is(job.Args) {
+		run := runFrom(ctx)
+		if d.Sealed == nil && !run.hasBlobs() && !seal.Is(job.Args) && !outside.Is(job.Args) {
 			return h(ctx, job)
 		}
-		if err := runFrom(ctx).open(ctx, d, job); err != nil {
+		if err := run.open(ctx, d, job); err != nil {
 			return nil, leftToOthers(ctx, err)
 		}
 		return h(ctx, job)
@@ -99,21 +126,27 @@ func opening(d KindInfo, h Handler) Handler {
 // open opens the arguments of a run, and seals what the run leaves: all of a kind that is sealed, and of another one
 // what had something sealed.
 func (a *Run) open(ctx context.Context, d KindInfo, job *Job) error {
-	s := sealing{noKeys{}, d.Name}
-	if a != nil && a.Client != nil && a.Client.keys != nil {
-		s.keys = a.Client.keys
+	var client *Client
+	if a != nil {
+		client = a.Client
 	}
-	args, err := s.openArgs(ctx, job.Args)
+	s := client.opens(d.Name)
+	stored, err := s.blobs.fetched(ctx, job.Args)
+	if err != nil {
+		return fmt.Errorf("open the arguments: %w", err)
+	}
+	args, err := s.openArgs(ctx, stored)
 	_, none := s.keys.(noKeys)
 	switch {
 	case err != nil:
 		return fmt.Errorf("open the arguments: %w", err)
 	case none && d.Sealed != nil && a != nil && a.Steps != nil:
 		return fmt.Errorf("seal what the run leaves: the engine's client has no keys: %w", ErrNoKey)
-	case none, d.Sealed == nil && bytes.Equal(args, job.Args):
-		return nil
 	}
 	job.Args = args
+	if s.seals = !none && (d.Sealed != nil || !bytes.Equal(args, stored)); !s.seals && s.blobs == nil {
+		return nil
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.sealing = &s
@@ -132,11 +165,14 @@ func (noKeys) Open(_ context.Context, key string, _, _ []byte) ([]byte, error) {
 	return nil, fmt.Errorf("%w: %q", ErrNoKey, key)
 }
 
+// hasBlobs reports whether the run puts what is large outside.
+func (a *Run) hasBlobs() bool { return a != nil && a.Client != nil && a.Client.blobs != nil }
+
 // isSealed reports whether the run has something that no error may quote.
 func (a *Run) isSealed() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.sealing != nil
+	return a.sealing != nil && a.sealing.seals
 }
 
 // Bounds of the sealing of a result, which may ask a service after the run has ended.
@@ -145,7 +181,7 @@ const (
 	sealWait = 250 * time.Millisecond
 )
 
-// SealResult returns a result of the run as it is to be stored: sealed, if its kind is. The work is done, so it asks
+// SealResult returns a result of the run as it is to be stored: sealed, if its kind is, and outside, if it is large. The work is done, so it asks
 // keys that fail once more, for half a minute, also after ctx has ended.
 func (a *Run) SealResult(ctx context.Context, result json.RawMessage) (json.RawMessage, error) {
 	a.mu.Lock()

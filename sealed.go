@@ -66,14 +66,10 @@ func (c *Client) CheckKeys(d KindInfo) error {
 	return fmt.Errorf("the kind %s is sealed, and the client has no keys (stint.Client.Seal): %w", d.Name, ErrNoKey)
 }
 
-// OpenResult opens the result of a job of the kind, as its attempts have it. One that is not sealed is
-// returned as it is. The error matches [ErrNoKey] when the client does not have the key.
+// OpenResult opens the result of a job of the kind, as its attempts have it, and gets one that is kept outside. Any other
+// is returned as it is. The error matches [ErrNoKey] when the client does not have the key.
 func (c *Client) OpenResult(ctx context.Context, kind string, result json.RawMessage) (json.RawMessage, error) {
-	s := sealing{noKeys{}, kind}
-	if c != nil && c.keys != nil {
-		s.keys = c.keys
-	}
-	return s.open(ctx, boundTo(kind, "result", ""), result)
+	return c.opens(kind).open(ctx, boundTo(kind, "result", ""), result)
 }
 
 // boundTo names what something sealed is bound to. No kind or part has a line break.
@@ -84,18 +80,8 @@ func (j NewJob) checkSealed() error {
 	if j.Sealed == nil {
 		return nil
 	}
-	for i, pointer := range j.Sealed {
-		if pointer == wholeArgs && len(j.Sealed) == 1 {
-			break
-		}
-		if err := checkPointer("sealed", pointer); err != nil {
-			return err
-		}
-		for _, other := range j.Sealed[:i] {
-			if within(pointer, other) || within(other, pointer) {
-				return valid.Invalid("sealed", "%s and %s are one in the other", other, pointer)
-			}
-		}
+	if err := checkParts("sealed", j.Sealed); err != nil {
+		return err
 	}
 	if j.Unique == "" || j.Unique == notUnique {
 		return nil
@@ -111,7 +97,25 @@ func (j NewJob) checkSealed() error {
 	return err
 }
 
-// lackingMember is a pointer of which the type of the arguments has no member, which would seal nothing; empty if
+// checkParts checks pointers to parts of the arguments, none of which is in another one.
+func checkParts(field string, pointers []string) error {
+	for i, pointer := range pointers {
+		if pointer == wholeArgs && len(pointers) == 1 {
+			return nil
+		}
+		if err := checkPointer(field, pointer); err != nil {
+			return err
+		}
+		for _, other := range pointers[:i] {
+			if within(pointer, other) || within(other, pointer) {
+				return valid.Invalid(field, "%s and %s are one in the other", other, pointer)
+			}
+		}
+	}
+	return nil
+}
+
+// lackingMember is a pointer of which the type of the arguments has no member, which selects nothing; empty if
 // there is none that can be told.
 func lackingMember(of reflect.Type, pointers []string) string {
 	for of.Kind() == reflect.Pointer {

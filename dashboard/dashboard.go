@@ -17,6 +17,7 @@ import (
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/observe/probes"
+	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/remote"
 )
 
@@ -58,7 +59,7 @@ type Config struct {
 type Dashboard struct {
 	http.Handler
 	config    Config
-	store     Store
+	store     ops.Shown
 	api       *remote.Store                 // without a network
 	templates map[string]*template.Template // by the page's name
 	figures   *figures
@@ -97,7 +98,7 @@ func New(store Store, c Config) (*Dashboard, error) {
 	}
 	c.API.Path = c.Path
 	handler := api.New(store, c.API)
-	b := &Dashboard{config: c, store: store, finder: finder(), streams: make(chan struct{}, maxStreams), link: key}
+	b := &Dashboard{config: c, store: ops.Show(store), finder: finder(), streams: make(chan struct{}, maxStreams), link: key}
 	if b.api, err = remote.Open("http://localhost", remote.Config{Client: &http.Client{Transport: inside{handler}}}); err != nil {
 		return nil, err
 	}

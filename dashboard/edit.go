@@ -145,7 +145,11 @@ func (b *Dashboard) newJob(r *http.Request) (flash, error) {
 	if err != nil {
 		return flash{}, err
 	}
-	receipts, err := ops.EnqueueJobs.Call(r.Context(), b.api, ops.JobsInput{Body: ops.NewJobs{Jobs: []ops.NewJob{job}, Exact: like != nil}})
+	all := ops.NewJobs{Jobs: []ops.NewJob{job}}
+	if like != nil {
+		all.Exact, all.Like = true, like.ID
+	}
+	receipts, err := ops.EnqueueJobs.Call(r.Context(), b.api, ops.JobsInput{Body: all})
 	if err != nil {
 		return flash{}, err
 	}

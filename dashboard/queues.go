@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"cmp"
-	"context"
 	"html/template"
 	"maps"
 	"net/http"
@@ -73,7 +72,7 @@ func (b *Dashboard) queues(r *http.Request) (any, error) {
 	for _, s := range rates.Stats {
 		of(s.Queue).count(s, rates.End)
 	}
-	pauses, err := b.pauses(ctx)
+	pauses, err := b.store.Pauses(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -104,19 +103,6 @@ func (b *Dashboard) queues(r *http.Request) (any, error) {
 	}
 	p.Cut = len(p.Backlog.Value) == maxQueues
 	return p, nil
-}
-
-// pauses lists the paused queues with what the store tells of them.
-func (b *Dashboard) pauses(ctx context.Context) ([]store.QueueInfo, error) {
-	if teller, ok := b.store.(store.PauseTeller); ok {
-		return teller.Pauses(ctx)
-	}
-	names, err := b.store.Paused(ctx)
-	var list []store.QueueInfo
-	for _, name := range names {
-		list = append(list, store.QueueInfo{Name: name})
-	}
-	return list, err
 }
 
 // count adds what ended in a minute of the hour that ends at an instant.

@@ -273,7 +273,7 @@ var AddToFlow = declare(&Op[AddInput, EnqueuedFlow]{
 
 // enqueueFlow stores a flow, or adds to one.
 func (l *Local) enqueueFlow(ctx context.Context, f *stint.Flow, jobs []FlowJob, path string, force, exact bool) (EnqueuedFlow, error) {
-	declare, err := l.declarations(ctx, force, exact)
+	declare, err := l.declarations(ctx, force, exact, nil)
 	if err != nil {
 		return EnqueuedFlow{}, err
 	}
@@ -281,7 +281,7 @@ func (l *Local) enqueueFlow(ctx context.Context, f *stint.Flow, jobs []FlowJob, 
 	if err := addTo(f, jobs, path, "", nil, nodes, declare); err != nil {
 		return EnqueuedFlow{}, err
 	}
-	r, err := f.EnqueueReceipt(ctx, stint.NewClient(l.Store).Limit(l.Limits))
+	r, err := f.EnqueueReceipt(ctx, stint.NewClient(inClear(l.Store)).Limit(l.Limits))
 	if err != nil {
 		return EnqueuedFlow{}, err
 	}

@@ -71,6 +71,7 @@ type NewJobs struct {
 	Members []stint.Member `json:"members,omitempty" doc:"If the jobs are a flow, or are added to one: what each says of that. POST /flows is easier to write"`
 	Force   bool           `json:"force,omitempty" doc:"Also of kinds that no engine ever declared, and with arguments that its handler refuses"`
 	Exact   bool           `json:"exact,omitempty" doc:"What a job does not say is the default, whatever its kind's declaration says"`
+	Like    stint.ID       `json:"like,omitempty" minimum:"1" doc:"A job of the same kind that these were made of: where their arguments have [redacted], they get what that one has there"`
 }
 
 func (n NewJobs) enqueued() []NewJob { return n.Jobs }
@@ -100,7 +101,11 @@ var EnqueueJobs = declare(&Op[JobsInput, []stint.Receipt]{
 			"holds its unique key, with the `state` of that one; `replaced` and `cancelled` name a job that made room for it.",
 	},
 	do: func(ctx context.Context, l *Local, in *JobsInput) ([]stint.Receipt, error) {
-		declare, err := l.declarations(ctx, in.Body.Force, in.Body.Exact)
+		like, err := l.like(ctx, in.Body.Like)
+		if err != nil {
+			return nil, err
+		}
+		declare, err := l.declarations(ctx, in.Body.Force, in.Body.Exact, like)
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +121,7 @@ var EnqueueJobs = declare(&Op[JobsInput, []stint.Receipt]{
 				jobs[i].Member = &in.Body.Members[i]
 			}
 		}
-		return stint.NewClient(l.Store).Limit(l.Limits).EnqueueReceipts(ctx, jobs)
+		return stint.NewClient(inClear(l.Store)).Limit(l.Limits).EnqueueReceipts(ctx, jobs)
 	},
 })
 
@@ -125,8 +130,9 @@ func (l *Local) restricted(j NewJob) bool { return slices.Contains(l.Restricted,
 
 // declarations returns what makes jobs of what requests say and the declarations
 // of their kinds. An unknown kind is an error unless it is forced, so that a
-// misspelt name does not wait for ever. Exact jobs get nothing of a declaration.
-func (l *Local) declarations(ctx context.Context, force, exact bool) (func(j *NewJob, path string) (stint.NewJob, error), error) {
+// misspelt name does not wait for ever. Exact jobs get nothing of a declaration. What was
+// redacted of a job that they are like is taken from that one.
+func (l *Local) declarations(ctx context.Context, force, exact bool, of *like) (func(j *NewJob, path string) (stint.NewJob, error), error) {
 	known, err := l.Store.Kinds(ctx)
 	if err != nil {
 		return nil, err
@@ -141,13 +147,18 @@ func (l *Local) declarations(ctx context.Context, force, exact bool) (func(j *Ne
 		switch k := slices.IndexFunc(known, func(d stint.KindInfo) bool { return d.Name == j.Kind }); {
 		case k >= 0 && !exact:
 			declared = known[k]
-		case k < 0 && !force:
+		case k >= 0:
+			declared.Redacted = known[k].Redacted
+		case !force:
 			return stint.NewJob{}, &InError{path, valid.Invalid("kind", "no engine ever declared the kind %q; force enqueues it all the same", j.Kind)}
 		}
 		if l.restricted(*j) && l.who(ctx).Role < guard.Admin {
 			return stint.NewJob{}, &ForbiddenError{Needs: guard.Admin, Kind: j.Kind, Place: path + ".kind"}
 		}
 		job, err := j.job(declared)
+		if err == nil {
+			err = of.fill(&job)
+		}
 		if err == nil {
 			err = job.Check(l.Limits)
 		}

@@ -211,7 +211,7 @@ type Store interface {
 
 // Local does operations on a store. The fields must not be changed once it is used.
 type Local struct {
-	Store Store
+	Store Store // operations show of it what [Show] does
 
 	// Way is how changes come: [store.WayAPI] or [store.WayCommand].
 	Way string
@@ -251,7 +251,9 @@ type Local struct {
 
 // Call implements [Caller].
 func (l *Local) Call(ctx context.Context, op Operation, in, out any) error {
-	return op.run(ctx, l, in, out)
+	shown := *l
+	shown.Store = Show(l.Store)
+	return op.run(ctx, &shown, in, out)
 }
 
 // who asks.

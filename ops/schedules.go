@@ -143,7 +143,7 @@ var DeclareSchedule = declare(&Op[ScheduleInput, *store.ScheduleInfo]{
 		Doc: "One that is there is changed, and keeps its counters, its pause and its next occurrence, unless it recurs otherwise.",
 	},
 	do: func(ctx context.Context, l *Local, in *ScheduleInput) (*store.ScheduleInfo, error) {
-		declare, err := l.declarations(ctx, in.Body.Force, in.Body.Exact)
+		declare, err := l.declarations(ctx, in.Body.Force, in.Body.Exact, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +165,7 @@ var DeclareSchedule = declare(&Op[ScheduleInput, *store.ScheduleInfo]{
 		if l.Way == store.WayAPI {
 			by += "@api" // with an @, as people do: programs do without
 		}
-		if err := stint.NewClient(l.Store).Limit(l.Limits).Schedule(ctx, by, s); err != nil {
+		if err := stint.NewClient(inClear(l.Store)).Limit(l.Limits).Schedule(ctx, by, s); err != nil {
 			return nil, err
 		}
 		return l.Store.Schedule(ctx, s.Name)

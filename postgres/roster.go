@@ -59,15 +59,15 @@ func (s *Store) Join(ctx context.Context, e store.EngineInfo, kinds []stint.Kind
 			}
 			// Written only when it changed: engines of many machines join at once.
 			batch.Queue(s.sql.in(`
-				insert into stint.kinds as k (kind, queue, priority, timeout, tags, retry, max_losses, start_within, uniqueness, limits, sealed)
-				values ($1, $2, $3, $4, coalesce($5::text[], '{}'), $6, $7, $8, $9, $10, $11)
+				insert into stint.kinds as k (kind, queue, priority, timeout, tags, retry, max_losses, start_within, uniqueness, limits, sealed, redacted)
+				values ($1, $2, $3, $4, coalesce($5::text[], '{}'), $6, $7, $8, $9, $10, $11, $12)
 				on conflict (kind) do update
 				set queue = excluded.queue, priority = excluded.priority, timeout = excluded.timeout,
 				    tags = excluded.tags, retry = excluded.retry, max_losses = excluded.max_losses,
-				    start_within = excluded.start_within, uniqueness = excluded.uniqueness, limits = excluded.limits, sealed = excluded.sealed, declared = excluded.declared
-				where (k.queue, k.priority, k.timeout, k.tags, k.retry, k.max_losses, k.start_within, k.uniqueness, k.limits, k.sealed)
-				   is distinct from (excluded.queue, excluded.priority, excluded.timeout, excluded.tags, excluded.retry, excluded.max_losses, excluded.start_within, excluded.uniqueness, excluded.limits, excluded.sealed)`),
-				k.Name, cmp.Or(k.Queue, stint.DefaultQueue), k.Priority, millis(k.Timeout), k.Tags, policy, k.MaxLosses, millis(k.StartWithin), orNull(k.Unique), noneNull(k.Limits), noneNull(k.Sealed))
+				    start_within = excluded.start_within, uniqueness = excluded.uniqueness, limits = excluded.limits, sealed = excluded.sealed, redacted = excluded.redacted, declared = excluded.declared
+				where (k.queue, k.priority, k.timeout, k.tags, k.retry, k.max_losses, k.start_within, k.uniqueness, k.limits, k.sealed, k.redacted)
+				   is distinct from (excluded.queue, excluded.priority, excluded.timeout, excluded.tags, excluded.retry, excluded.max_losses, excluded.start_within, excluded.uniqueness, excluded.limits, excluded.sealed, excluded.redacted)`),
+				k.Name, cmp.Or(k.Queue, stint.DefaultQueue), k.Priority, millis(k.Timeout), k.Tags, policy, k.MaxLosses, millis(k.StartWithin), orNull(k.Unique), noneNull(k.Limits), noneNull(k.Sealed), noneNull(k.Redacted))
 		}
 		return cmp.Or(tx.SendBatch(ctx, batch).Close(), s.tooNew(info))
 	})

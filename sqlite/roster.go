@@ -19,12 +19,12 @@ const (
 	enterSQL     = `insert into stint_engines (token, locked) values (?, ?)`
 	firstBeatSQL = `insert into stint_beats (token, beat, low, running) values (?, ?, 0, '[]')`
 	declareSQL   = `
-	insert into stint_kinds (name, queue, priority, timeout, max_losses, tags, retry, start_within, uniqueness, limits, sealed, declared) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	insert into stint_kinds (name, queue, priority, timeout, max_losses, tags, retry, start_within, uniqueness, limits, sealed, redacted, declared) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	on conflict (name) do update set queue = excluded.queue, priority = excluded.priority,
 	  timeout = excluded.timeout, max_losses = excluded.max_losses, tags = excluded.tags, retry = excluded.retry,
-	  start_within = excluded.start_within, uniqueness = excluded.uniqueness, limits = excluded.limits, sealed = excluded.sealed, declared = excluded.declared
-	where (queue, priority, timeout, max_losses, tags, retry, start_within, uniqueness, limits, sealed)
-	   is not (excluded.queue, excluded.priority, excluded.timeout, excluded.max_losses, excluded.tags, excluded.retry, excluded.start_within, excluded.uniqueness, excluded.limits, excluded.sealed)`
+	  start_within = excluded.start_within, uniqueness = excluded.uniqueness, limits = excluded.limits, sealed = excluded.sealed, redacted = excluded.redacted, declared = excluded.declared
+	where (queue, priority, timeout, max_losses, tags, retry, start_within, uniqueness, limits, sealed, redacted)
+	   is not (excluded.queue, excluded.priority, excluded.timeout, excluded.max_losses, excluded.tags, excluded.retry, excluded.start_within, excluded.uniqueness, excluded.limits, excluded.sealed, excluded.redacted)`
 )
 
 // Join implements [store.Roster]. The engine's place is locked before others
@@ -56,7 +56,7 @@ func (s *Store) Join(ctx context.Context, e store.EngineInfo, kinds []stint.Kind
 			if err != nil {
 				return false, err
 			}
-			_, err = c.exec(declareSQL, d.Name, d.Queue, d.Priority, d.Timeout.Microseconds(), d.MaxLosses, arrayOf(d.Tags), string(policy), d.StartWithin.Microseconds(), orNil(d.Unique), arrayOrNil(d.Limits), arrayOrNil(d.Sealed), now)
+			_, err = c.exec(declareSQL, d.Name, d.Queue, d.Priority, d.Timeout.Microseconds(), d.MaxLosses, arrayOf(d.Tags), string(policy), d.StartWithin.Microseconds(), orNil(d.Unique), arrayOrNil(d.Limits), arrayOrNil(d.Sealed), arrayOrNil(d.Redacted), now)
 			if err != nil {
 				return false, err
 			}

@@ -170,7 +170,7 @@ var rosterTests = []test{
 	{"Kinds are listed as they were declared last, by name", func(t *T) {
 		a := stint.KindInfo{
 			Name: "b", Queue: "q", Priority: -7, Retry: retry.Fixed(3, time.Second), Timeout: time.Minute, Tags: []string{"x", "y z"},
-			MaxLosses: new(0), StartWithin: 90 * time.Second, Sealed: []string{"/iban", "/to/0"},
+			MaxLosses: new(0), StartWithin: 90 * time.Second, Sealed: []string{"/iban", "/to/0"}, Redacted: []string{"/token", "/card/0"},
 		}
 		c := stint.KindInfo{Name: "a"}
 		w := NewWorker(t, t.Store)

@@ -88,7 +88,7 @@ func (a *app) opened(st fullStore, end func()) *database {
 	if !a.shared() {
 		known = builtin.declarations()
 	}
-	return &database{st, &ops.Local{
+	return &database{ops.Show(st), &ops.Local{
 		Store: st, Builtin: known, CheckArgs: checkArgs, Way: store.WayCommand, As: &guard.Identity{Name: a.by(), Role: guard.Admin}, Bounded: boundedKinds(),
 		Bury: func(ctx context.Context, e store.EngineID, why string) (int, error) {
 			return engine.Bury(ctx, st, e, why)

@@ -189,7 +189,7 @@ func receiveRequests() {
 // program is Main. With STINT_TEST_DEAF it performs one more kind, deaf, whose
 // handler leaves a file named as the variable says, and if that is "forever"
 // never ends, whatever it is told. With STINT_TEST_STEPS it performs stepwise,
-// with STINT_TEST_SIGNALS awaiting, with STINT_TEST_QUESTIONS asking, and with STINT_TEST_TALKS talking.
+// with STINT_TEST_SIGNALS awaiting, with STINT_TEST_QUESTIONS asking, with STINT_TEST_TALKS talking, and with STINT_TEST_REDACTS syncing.
 func program() {
 	if how := os.Getenv("STINT_TEST_DEAF"); how != "" {
 		kind := stint.KindInfo{Name: "deaf"}
@@ -223,7 +223,19 @@ func program() {
 			return talking
 		}, func(json.RawMessage) error { return nil }, nil})
 	}
+	if os.Getenv("STINT_TEST_REDACTS") != "" {
+		builtin = append(builtin, builtinKind{stint.KindInfo{Name: "syncing", Redacted: []string{"/token"}}, func(kindOptions) stint.Handler {
+			return syncing
+		}, func(json.RawMessage) error { return nil }, nil})
+	}
 	os.Exit(Main())
+}
+
+// syncing returns how long the token of its arguments is.
+func syncing(_ context.Context, job *stint.Job) (json.RawMessage, error) {
+	var args struct{ Token string }
+	err := json.Unmarshal(job.Args, &args)
+	return fmt.Appendf(nil, `{"length":%d}`, len(args.Token)), err
 }
 
 // stepwise does a step, one with a large result, and one that sleeps.

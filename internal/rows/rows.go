@@ -46,10 +46,10 @@ func Job(j *stint.JobInfo) []any {
 }
 
 // KindColumns are those of declared kinds, and Kind where they are read into.
-const KindColumns = `queue, priority, timeout, tags, retry, max_losses, start_within, uniqueness, limits, sealed, declared`
+const KindColumns = `queue, priority, timeout, tags, retry, max_losses, start_within, uniqueness, limits, sealed, redacted, declared`
 
 func Kind(d *stint.KindInfo) []any {
-	return []any{&d.Name, &d.Queue, &d.Priority, &d.Timeout, &d.Tags, &d.Retry, &d.MaxLosses, &d.StartWithin, &d.Unique, &d.Limits, &d.Sealed, &d.Declared}
+	return []any{&d.Name, &d.Queue, &d.Priority, &d.Timeout, &d.Tags, &d.Retry, &d.MaxLosses, &d.StartWithin, &d.Unique, &d.Limits, &d.Sealed, &d.Redacted, &d.Declared}
 }
 
 // ScheduleColumns are those of schedules. ReadSchedule has scan read them, and what

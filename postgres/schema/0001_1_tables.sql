@@ -434,6 +434,7 @@ create table stint.kinds (
   uniqueness text, -- which jobs its jobs may not stand beside; null for any
   limits   text[], -- the limits that its jobs wait for, as declared; null for none
   sealed   text[], -- JSON pointers to the parts of its arguments that are encrypted; null for none
+  redacted text[], -- JSON pointers to the parts of its arguments that people are not shown; null for none
   declared timestamptz not null default clock_timestamp() -- when it was declared so
 );
 

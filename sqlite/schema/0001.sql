@@ -374,6 +374,7 @@ create table stint_kinds (
   uniqueness text check (uniqueness <> ''), -- which jobs its jobs may not stand beside; null for any
   limits   text check (json_valid(limits)), -- the limits that its jobs wait for; null for none
   sealed   text check (json_valid(sealed)), -- JSON pointers to the parts of its arguments that are encrypted; null for none
+  redacted text check (json_valid(redacted)), -- JSON pointers to the parts of its arguments that people are not shown; null for none
   declared integer not null -- what it says now
 ) strict, without rowid;
 

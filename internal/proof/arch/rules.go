@@ -49,6 +49,7 @@ var ranks = map[string]int{
 	".": 1,
 
 	"retry":                       0,
+	"outside":                     0,
 	"seal":                        0,
 	"cron":                        0,
 	"dashboard/chart":             0,
@@ -61,6 +62,7 @@ var ranks = map[string]int{
 	"internal/proof/pgtest/fetch": 0,
 
 	"internal/named":  -1,
+	"internal/redact": -1,
 	"internal/sample": -1,
 	"internal/valid":  -1,
 	"internal/wire":   -1,
