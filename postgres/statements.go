@@ -15,6 +15,7 @@ var schemaFiles embed.FS
 type statements struct {
 	schema  string // quoted
 	channel string
+	rename  *strings.Replacer
 
 	one, oneOfPolicy, oneOfMore                 string
 	enqueue, schedule, keyed, unique            string
@@ -33,6 +34,12 @@ type statements struct {
 func (q *statements) load(schema string) {
 	q.schema = pgx.Identifier{schema}.Sanitize()
 	q.channel = schema
+	q.rename = strings.NewReplacer(
+		"stint.", q.schema+".",
+		"create schema stint;", "create schema "+q.schema+";",
+		"nspname = 'stint'", "nspname = '"+q.channel+"'",
+		"pg_notify('stint'", "pg_notify('"+q.channel+"'",
+	)
 	for text, into := range map[string]*string{
 		oneSQL: &q.one, oneOfPolicySQL: &q.oneOfPolicy, oneOfMoreSQL: &q.oneOfMore, enqueueSQL: &q.enqueue, scheduleSQL: &q.schedule, keyedSQL: &q.keyed, uniqueSQL: &q.unique, reserveSQL: &q.reserve, notifySQL: &q.notify, notifyWorkSQL: &q.notifyWork, notifyDueSQL: &q.notifyDue, passOnSQL: &q.passOn, ringSQL: &q.ring,
 		lookSQL: &q.look, claimSQL: &q.claim, takenSQL: &q.taken, fetchSQL: &q.fetch,
@@ -50,10 +57,5 @@ func (q *statements) in(text string) string {
 	if q.channel == "stint" {
 		return text
 	}
-	return strings.NewReplacer(
-		"stint.", q.schema+".",
-		"create schema stint;", "create schema "+q.schema+";",
-		"nspname = 'stint'", "nspname = '"+q.channel+"'",
-		"pg_notify('stint'", "pg_notify('"+q.channel+"'",
-	).Replace(text)
+	return q.rename.Replace(text)
 }
