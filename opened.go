@@ -99,7 +99,7 @@ func opening(d KindInfo, h Handler) Handler {
 // open opens the arguments of a run, and seals what the run leaves: all of a kind that is sealed, and of another one
 // what had something sealed.
 func (a *Run) open(ctx context.Context, d KindInfo, job *Job) error {
-	s := sealing{noKeys{}, d.Name}
+	s := sealing{noKeys{}, job.Kind}
 	if a != nil && a.Client != nil && a.Client.keys != nil {
 		s.keys = a.Client.keys
 	}
