@@ -66,6 +66,7 @@ func (s *session) claim(ctx context.Context) {
 			}
 			continue
 		}
+		view.reorder()
 		if view.stale() {
 			if err := view.look(ctx); err != nil {
 				s.trouble(ctx, "look for work", err)

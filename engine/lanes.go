@@ -18,7 +18,7 @@ type lanes struct {
 	mux     *stint.Mux
 	queues  []string        // nil: every queue
 	order   func() []string // Config.QueueOrder; nil for none
-	sorted  []string        // what it answered when targets were last put in order
+	sorted  []string        // what it answered last
 	known   map[store.LaneID]store.Lane
 	foreign map[store.LaneID]bool
 }
@@ -65,9 +65,6 @@ func (l *lanes) targets(heads []store.LaneHead, turn int) []target {
 	}
 	var list []target
 	now := time.Now()
-	if l.order != nil {
-		l.sorted = l.order()
-	}
 	for _, head := range heads {
 		lane, mine := l.learn(head)
 		if mine {

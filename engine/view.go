@@ -61,9 +61,24 @@ func (s *session) newView() *view {
 // many reports whether looks follow what is appended.
 func (v *view) many() bool { return v.count() >= manyLanes || v.cost > dearLook }
 
-// stale reports whether it is time to look: also when the list is in the order of queues of some time ago.
-func (v *view) stale() bool {
-	return len(v.list) == 0 || time.Since(v.looked) > v.trusted || v.order != nil && !slices.Equal(v.order(), v.sorted)
+// stale reports whether it is time to look.
+func (v *view) stale() bool { return len(v.list) == 0 || time.Since(v.looked) > v.trusted }
+
+// reorder puts the list in the order of queues that holds now. Where looks follow what is appended the list outlives
+// them.
+func (v *view) reorder() {
+	if v.order == nil {
+		return
+	}
+	order := v.order()
+	if slices.Equal(order, v.sorted) {
+		return
+	}
+	v.sorted = order
+	for i := range v.list {
+		v.list[i].place = placeIn(order, v.list[i].Queue)
+	}
+	slices.SortStableFunc(v.list, inOrder)
 }
 
 // expire has the next look be made at once.
