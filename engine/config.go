@@ -65,9 +65,10 @@ type Config struct {
 	// While it is not, the engine takes and begins none, and announces nothing. Nil means always.
 	Present func() bool
 
-	// AtOnce, of an engine beside another one, bounds how many jobs it has at once, beside its slots: those that
-	// run and those that are about to. It is called whenever the engine has room for more, by several goroutines,
-	// and must not call the engine. When its answer grows, [Engine.LookAgain] has the engine notice. Nil means the slots alone.
+	// AtOnce, of an engine beside another one, bounds how many jobs it has at once, beside Slots: those that
+	// run and those that are about to. It is asked whenever the engine may have room for more, by several
+	// goroutines, and must not wait for the engine. When the answer grows, [Engine.LookAgain] has the engine
+	// notice. Nil means that Slots alone bound it. With QueueSlots it has no effect.
 	AtOnce func() int
 
 	// QueueOrder, of an engine beside another one, names queues in the order in which it takes jobs from them,

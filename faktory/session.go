@@ -262,18 +262,20 @@ func (s *session) cancel(ctx context.Context, c gateway.Cancel) {
 			jid = name
 		}
 	}
-	if jid != "" && c.Reason == gateway.ReasonLost {
-		delete(s.jobs, jid)
-	}
 	s.mu.Unlock()
-	if jid == "" || c.Reason != gateway.ReasonTimeout {
+	switch {
+	case jid == "" || c.Reason != gateway.ReasonTimeout && c.Reason != gateway.ReasonLost:
 		return
+	case c.Reason == gateway.ReasonTimeout:
+		x := gateway.Ending{Error: &gateway.RunError{Class: "timeout", Message: "the worker did not end the job within reserve_for"}}
+		if s.end(ctx, jid, x) != nil {
+			return // the next heartbeat tries again
+		}
 	}
-	err := s.end(ctx, jid, gateway.Ending{Error: &gateway.RunError{Class: "timeout", Message: "the worker did not end the job within reserve_for"}})
-	if err == nil {
-		s.mu.Lock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.jobs[jid] != nil && s.jobs[jid].receipt == c.Receipt { // it may have come again
 		delete(s.jobs, jid)
-		s.mu.Unlock()
 	}
 }
 
