@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -10,6 +11,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
 	"sync"
 	"time"
 
@@ -30,7 +33,7 @@ const (
 const takenAtOnce = 50
 
 // workersOverHTTP measures a gateway: no-op jobs that workers take in batches, how soon one of them has a job that is
-// enqueued, and what idle ones cost this process, in which their own side is too.
+// enqueued, and what idle ones cost the process of the gateway; those are in a process of their own.
 func workersOverHTTP(ctx context.Context, b *bench) error {
 	bout := contest.Bout{
 		Name: "gateway", About: fmt.Sprintf("%d no-op jobs by %d workers in batches of %d; then %v jobs a second for %v; then %d idle workers for %v", b.jobs, b.workers, takenAtOnce, b.rate, b.duration, b.idleWorkers, b.duration),
@@ -226,24 +229,61 @@ func (s *site) measureWorkers(ctx context.Context, g *served) (all []contest.Fig
 	time.Sleep(time.Second)
 	stop()
 	side.Wait()
-	idle, err := s.idleWorkersCost(ctx, g, client)
+	idle, err := s.idleWorkersCost(ctx, g)
 	mu.Lock()
 	defer mu.Unlock()
 	return []contest.Figures{work, contest.Quantiles(times), idle}, err
 }
 
-// idleWorkersCost is what workers cost that wait for work.
-func (s *site) idleWorkersCost(ctx context.Context, g *served, client *http.Client) (contest.Figures, error) {
-	working, stop := context.WithCancel(ctx)
+// idleEnv tells another process of this program to be workers that wait: the URL of the gateway, and how many.
+const idleEnv = "STINT_BENCH_IDLE_WORKERS"
+
+// beIdle is workers that wait, until nobody reads what they say any more, or ctx ends.
+func beIdle(ctx context.Context, url string, n int) error {
+	ctx, stop := context.WithCancel(ctx)
+	g := &served{url: url}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: n}}
 	var side sync.WaitGroup
 	defer side.Wait()
 	defer stop()
-	for range s.idleWorkers {
+	for range n {
 		w, err := g.join(ctx, client, 10)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		side.Go(func() { _ = w.work(working, 10, func([]gateway.ClaimedJob) {}) })
+		side.Go(func() { _ = w.work(ctx, 10, func([]gateway.ClaimedJob) {}) })
+	}
+	fmt.Println("all have joined")
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// idleWorkersCost is what workers cost that wait for work.
+func (s *site) idleWorkersCost(ctx context.Context, g *served) (_ contest.Figures, err error) {
+	itself, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := exec.CommandContext(ctx, itself)
+	c.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", idleEnv, g.url, s.idleWorkers))
+	c.Stderr = os.Stderr
+	says, err := c.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	end, err := c.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		_ = end.Close()
+		err = cmp.Or(err, c.Wait())
+	}()
+	if _, err := bufio.NewReader(says).ReadString('\n'); err != nil {
+		return nil, err
 	}
 	time.Sleep(5 * time.Second)
 	before, known := contest.ProcessTime()

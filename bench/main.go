@@ -17,7 +17,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -101,6 +103,14 @@ func (s *settings) options() []option {
 func main() { contest.Main("bench", run) }
 
 func run(ctx context.Context, arguments []string, out, errs io.Writer) error {
+	if wait := os.Getenv(idleEnv); wait != "" {
+		url, n, _ := strings.Cut(wait, " ")
+		workers, err := strconv.Atoi(n)
+		if err != nil {
+			return err
+		}
+		return beIdle(ctx, url, workers)
+	}
 	if len(arguments) == 0 || strings.HasPrefix(arguments[0], "-") {
 		fmt.Fprintln(errs, "bench NAME [flags] measures; bench NAME --help lists the flags of one. There are:")
 		for _, m := range measurements {

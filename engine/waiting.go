@@ -66,16 +66,21 @@ const (
 	// it is notified earlier.
 	decideEvery = time.Second
 
+	// decidePolicies is the same for an engine without such functions: failures that only need a policy
+	// are rare, and who records one notifies.
+	decidePolicies = 30 * time.Second
+
 	decideBatch = 200
 )
 
-// decide applies this program's retry functions to failures that were recorded by engines without
-// them.
+// decide applies policies to failures that were recorded by workers without any, and this program's
+// retry functions to those that were recorded by engines without them.
 func (s *session) decide(ctx context.Context) {
 	funcs := s.mux.RetryFuncs()
-	names := funcs.Names()
-	if len(names) == 0 {
-		return
+	names := append(funcs.Names(), store.AnyEngine)
+	again := pause{decideEvery, promotePause}
+	if len(names) == 1 {
+		again = pause{decidePolicies, decideEvery}
 	}
 	after := stint.ID(0)
 	s.repeat(ctx, failures, "decide about failures", func(ctx context.Context) (pause, error) {
@@ -87,7 +92,7 @@ func (s *session) decide(ctx context.Context) {
 			return pause{}, nil
 		}
 		after = 0
-		return pause{decideEvery, promotePause}, nil
+		return again, nil
 	})
 }
 

@@ -322,7 +322,7 @@ func TestARoleThatMayNotSeeAllIsToldSo(t *testing.T) {
 func TestTheRolesThatMayLookAreNamedToThoseThatMayNot(t *testing.T) {
 	t.Parallel()
 	f := hire(t, pgtest.Shared(t, 0), "looks")
-	for role, may := range map[string]bool{"viewer": true, "engine": true, "owner": true, "producer": false, "caller": false} {
+	for role, may := range map[string]bool{"viewer": true, "engine": true, "owner": true, "producer": false, "caller": false, "worker": false} {
 		s := openSkipping(t, f.login("my_"+role), Config{Schema: f.schema})
 		all, err := report.Diagnose(t.Context(), s, report.Options{})
 		must(t, err)

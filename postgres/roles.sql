@@ -4,6 +4,7 @@
 --   stint_engine    works on jobs, and does to them what people may: it cannot change the schema
 --   stint_producer  enqueues by the Go client or SQL, sends signals and answers questions: it reads and changes no jobs
 --   stint_caller    enqueues by stint.enqueue and stint.enqueue_flow, sends signals by stint.signal, answers by stint.answer, and sees no table at all
+--   stint_worker    performs jobs by stint.worker_join and the functions beside it, and sees no table at all
 --   stint_viewer    reads everything, arguments too, and changes nothing
 --
 -- None of them logs in. Give them to the roles that do:
@@ -24,7 +25,7 @@ begin
   -- An owner that waits for a table's lock would stop all that come after it.
   perform set_config('lock_timeout', '2s', true);
 
-  for one in select r.name from unnest(array['stint_owner', 'stint_engine', 'stint_producer', 'stint_caller', 'stint_viewer']) as r(name)
+  for one in select r.name from unnest(array['stint_owner', 'stint_engine', 'stint_producer', 'stint_caller', 'stint_worker', 'stint_viewer']) as r(name)
              where not exists (select from pg_catalog.pg_roles p where p.rolname = r.name) loop
     execute format('create role %I nologin', one.name);
   end loop;
@@ -54,16 +55,16 @@ begin
     execute one.change;
   end loop;
 
-  revoke all on schema stint from public, stint_engine, stint_producer, stint_caller, stint_viewer;
-  revoke all on all tables in schema stint from public, stint_engine, stint_producer, stint_caller, stint_viewer;
-  revoke all on all sequences in schema stint from public, stint_engine, stint_producer, stint_caller, stint_viewer;
-  revoke all on all functions in schema stint from public, stint_engine, stint_producer, stint_caller, stint_viewer;
+  revoke all on schema stint from public, stint_engine, stint_producer, stint_caller, stint_worker, stint_viewer;
+  revoke all on all tables in schema stint from public, stint_engine, stint_producer, stint_caller, stint_worker, stint_viewer;
+  revoke all on all sequences in schema stint from public, stint_engine, stint_producer, stint_caller, stint_worker, stint_viewer;
+  revoke all on all functions in schema stint from public, stint_engine, stint_producer, stint_caller, stint_worker, stint_viewer;
   if not exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
                  where n.nspname = 'stint' and c.relname = 'meta') then
     raise notice 'stint: the schema is not installed yet. Have the owner install it, then run this again.';
     return;
   end if;
-  grant usage on schema stint to stint_engine, stint_producer, stint_caller, stint_viewer;
+  grant usage on schema stint to stint_engine, stint_producer, stint_caller, stint_worker, stint_viewer;
 
   -- The engine: every row. Of what the schema is it changes the identity only,
   -- when the database was restored elsewhere.
@@ -96,5 +97,6 @@ begin
   grant execute on function stint.frontiers to stint_producer, stint_viewer;
   grant execute on function stint.take_keys, stint.take_unique, stint.store_job, stint.store_flow to stint_producer;
   grant execute on function stint.enqueue, stint.enqueue_flow, stint.add_to_flow, stint.signal, stint.answer to stint_producer, stint_caller;
+  grant execute on function stint.worker_join, stint.worker_claim, stint.worker_finish, stint.worker_beat, stint.worker_leave to stint_worker;
 end
 $$;

@@ -63,7 +63,7 @@ func hire(t *testing.T, server *pgtest.Server, schema string) *staff {
 	f.as(f.url, fmt.Sprintf("grant create on database %s to %s_admin", pgx.Identifier{f.database()}.Sanitize(), schema))
 	f.admin = f.login("admin")
 	f.script()
-	for _, role := range []string{"owner", "engine", "producer", "caller", "viewer"} {
+	for _, role := range []string{"owner", "engine", "producer", "caller", "worker", "viewer"} {
 		f.as(f.admin, fmt.Sprintf("create role %s_my_%s login password 'secret' in role %[1]s_%[2]s", schema, role))
 	}
 	must(t, install(t.Context(), f.login("my_owner"), Config{Schema: schema}))
@@ -98,6 +98,27 @@ func (f *staff) as(url, text string) {
 	conn := f.connect(url)
 	defer conn.Close(f.t.Context())
 	must(f.t, execMany(f.t.Context(), conn, f.in(text)))
+}
+
+// works is a worker by SQL that performs a job of the kind by-sql, and leaves.
+func (f *staff) works(url string) {
+	f.t.Helper()
+	conn := f.connect(url)
+	defer conn.Close(f.t.Context())
+	one := func(text string, args []any, to ...any) {
+		f.t.Helper()
+		must(f.t, conn.QueryRow(f.t.Context(), f.in(text), args...).Scan(to...))
+	}
+	var worker int64
+	var receipt, came string
+	one(`select stint.worker_join('{by-sql}', queues => '{by-sql}')`, nil, &worker)
+	one(`select receipt from stint.worker_claim($1)`, []any{worker}, &receipt)
+	one(`select cardinality(cancel)::text from stint.worker_beat($1)`, []any{worker}, &came)
+	one(`select stint.worker_finish($1, $2)`, []any{worker, receipt}, &came)
+	f.as(url, fmt.Sprintf(`select stint.worker_leave(%d)`, worker))
+	if came != "completed" {
+		f.t.Errorf("the job of a worker by SQL is %s", came)
+	}
 }
 
 func (f *staff) connect(url string) *pgx.Conn {
@@ -144,6 +165,10 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		enqueued := f.enqueue(producer)
 		f.as(f.login("my_caller"), `select stint.enqueue('k', '{"secret": 1}', idempotency_key => 'c', tags => '{t}', retry => '"fixed:2:1s"')`)
 		f.as(f.login("my_caller"), `select stint.enqueue('k', delay => '1 hour', priority => 5)`)
+		// A worker by SQL performs what it is given, and no more.
+		f.as(f.login("my_caller"), `select stint.enqueue('by-sql', queue => 'by-sql')`)
+		f.works(f.login("my_worker"))
+		enqueued++
 		f.as(f.login("my_caller"), `select stint.add_to_flow((stint.enqueue_flow('{"kind": "f", "jobs": [{"kind": "k", "delay": "1 hour"}]}') -> 'id')::bigint, '[{"kind": "k", "delay": "1 hour"}]')`)
 		enqueued += 5
 		f.as(f.login("my_caller"), `select stint.signal(stint.enqueue('k', delay => '2 hours'), 'a', '1', 'once')`)
@@ -248,7 +273,10 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		f.refused("caller", append(append(reads, acts...), alters...)...)
 		f.refused("caller", `select from stint.meta`, `select stint.lane('q', 0, 'normal')`, `select from stint.signals`, `select stint.take_keys('{a}', '{a}', '{1}')`, stores, `select nextval('stint.positions')`,
 			`insert into stint.entries (lane, queue, kind, args) values (1, 'q', 'k', '{}')`)
+		f.refused("worker", append(append(reads, acts...), alters...)...)
+		f.refused("worker", `select stint.enqueue('k')`, `select from stint.meta`, `select stint.worker_held(1)`, `select stint.claim(1, 1, 1, 1, 1, 1, false, false)`, `select stint.signal(1, 'a')`)
 		f.refused("viewer", append(acts, alters...)...)
+		f.refused("viewer", `select stint.worker_join('{a}')`)
 		f.refused("viewer", `select stint.enqueue('k')`, `select stint.signal(1, 'a')`, `select stint.answer(1, 'q', 'yes')`, `select stint.take_keys('{a}', '{a}', '{1}')`, stores, `select nextval('stint.positions')`)
 
 		// What is missing is said with where it is to be had.
@@ -315,7 +343,7 @@ func TestTheScriptTakesOverWhatWasInstalledBefore(t *testing.T) {
 	f.script()
 	f.script()
 	t.Cleanup(func() {
-		for _, role := range []string{"owner", "engine", "producer", "caller", "viewer"} {
+		for _, role := range []string{"owner", "engine", "producer", "caller", "worker", "viewer"} {
 			for _, verb := range []string{"drop owned by ", "drop role "} {
 				if _, err := s.pool.Exec(context.Background(), verb+"stint_"+role+map[bool]string{true: " cascade"}[verb == "drop owned by "]); err != nil {
 					t.Error(err)
@@ -342,7 +370,7 @@ func TestTheScriptTakesOverWhatWasInstalledBefore(t *testing.T) {
 func TestThePageOfRolesNamesThemAll(t *testing.T) {
 	page, err := os.ReadFile(rolesPage)
 	must(t, err)
-	for _, role := range []string{"stint_owner", "stint_engine", "stint_producer", "stint_caller", "stint_viewer"} {
+	for _, role := range []string{"stint_owner", "stint_engine", "stint_producer", "stint_caller", "stint_worker", "stint_viewer"} {
 		if !strings.Contains(string(page), "`"+role+"`") {
 			t.Errorf("%s is not on the page", role)
 		}

@@ -160,6 +160,10 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 			p.signs.Undecided = []report.UndecidedBacklog{{Func: "billing", Jobs: 2, Oldest: hour}}
 		},
 			report.SeverityProblem, "retry_function_missing", "no engine that runs has it", "Mux.RetryFunc"},
+		"failures that any engine may judge": {func(p *patient) {
+			p.signs.Undecided = []report.UndecidedBacklog{{Func: store.AnyEngine, Jobs: 2, Oldest: hour}}
+		},
+			report.SeverityProblem, "retry_policy_waits", "of 2 failed jobs of workers by SQL", "start an engine"},
 		"a missing recurrence function": {func(p *patient) {
 			p.scheduled(func(s *store.ScheduleInfo) { s.After, s.Next, s.Recurrence = hour, time.Time{}, cron.Function("nofn") })
 		}, report.SeverityProblem, "schedule_unplanned", "has the recurrence function nofn, or it fails there, for 1h0m0s", "Mux.Recurrence"},

@@ -27,6 +27,8 @@ var (
 		"that is right while a new version is rolled out; otherwise restart the older ones")
 	retryFunctionMissing = problem("retry_function_missing", "no engine that runs has it, and it is to decide about {waiting}, the first for {age}",
 		"start an engine whose mux has it (Mux.RetryFunc); stint jobs retry runs such a job without being asked")
+	retryPolicyWaits = problem("retry_policy_waits", "no engine has applied the retry policy of {waiting} of workers by SQL, the first for {age}",
+		"start an engine: stint work, or a program of yours; stint jobs retry runs such a job without being asked")
 	retentionBehind = warning("retention_behind",
 		"it deletes for all engines and does not keep up: jobs that are kept for {kept} have been there for up to {late} longer",
 		"see what keeps it from deleting (findings about locks, the disk, or the horizon; the engine's log), or whether the database has processor time left; until then keep jobs for less time, or do less")
@@ -125,7 +127,11 @@ func (d *diagnosis) versions(running crew) {
 // undecided looks for failures that no engine decides about.
 func (d *diagnosis) undecided(all []UndecidedBacklog) {
 	for _, u := range all {
-		if d.now.Sub(u.Oldest) >= deploying {
+		switch {
+		case d.now.Sub(u.Oldest) < deploying:
+		case u.Func == store.AnyEngine:
+			d.find(d.waiting(retryPolicyWaits, "retry policies", "failed job", u.Jobs, u.Oldest))
+		default:
 			d.find(d.waiting(retryFunctionMissing, "retry function "+u.Func, "failed job", u.Jobs, u.Oldest))
 		}
 	}

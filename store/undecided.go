@@ -32,6 +32,10 @@ type RetryDecider interface {
 	Decide(ctx context.Context, engine EngineID, done []Completion) ([]stint.ID, error)
 }
 
+// AnyEngine stands for a function's name where a failure waits for any engine: a worker recorded it that knows
+// nothing of retry policies, as one does that works by SQL.
+const AnyEngine = "any engine"
+
 // PendingRetry is a failure that waits for a retry function. The job is as its
 // next attempt would see it.
 type PendingRetry struct {
@@ -67,8 +71,12 @@ func (u *PendingRetry) Conclude(funcs *retry.Registry, now time.Time, chance flo
 		Faulty: u.Retry.IsFaulty(u.Attempt - 1),
 	}
 	next.retry(&d)
+	by := "decided by the retry function " + u.Func
+	if u.Func == AnyEngine {
+		by = "decided by its retry policy"
+	}
 	x := Completion{
-		Job: u.ID, Limits: u.Limits, Flow: u.Flow != 0, Attempt: u.Attempt, Outcome: stint.OutcomeReturned, Reason: "decided by the retry function " + u.Func, Next: &next,
+		Job: u.ID, Limits: u.Limits, Flow: u.Flow != 0, Attempt: u.Attempt, Outcome: stint.OutcomeReturned, Reason: by, Next: &next,
 		Error: &stint.Failure{Class: u.Error.Class, Classes: u.Error.Classes, Message: u.Error.Message, Note: d.Note, Recoverable: true},
 	}
 	if !d.Retry {

@@ -184,7 +184,7 @@ func (a *app) aboutSchema(info store.SchemaInfo, from int) string {
 func (a *app) migrateRolesCommand() *cobra.Command {
 	return a.onDatabase(page(`roles: Print a script that gives PostgreSQL roles their rights
 
-Roles writes a script to standard output that makes five roles and gives each
+Roles writes a script to standard output that makes six roles and gives each
 what it needs: stint_owner installs and upgrades, stint_engine works,
 stint_producer and stint_caller only enqueue, stint_viewer only reads. Run it
 with psql before the schema is installed, and again after each upgrade:
