@@ -24,6 +24,7 @@ RACED := \
 	. \
 	./engine \
 	./gateway \
+	./faktory \
 	./postgres/... \
 	./sqlite/... \
 	./observe/... \
@@ -38,6 +39,7 @@ RACED := \
 # .                              clients, and what all who wait share
 # ./engine                       stages, signals and chores of each worker
 # ./gateway                      handlers of engines and requests of workers that meet in a run
+# ./faktory                      connections of a worker that share what it holds
 # ./postgres ./sqlite            the listener, the writer's queue, batches of COPY; the suite has many workers on each
 # ./observe                      several engines report to one listener
 # ./stinttest                    a worker next to its test

@@ -61,8 +61,14 @@ type assembly struct {
 // NewMux returns a Mux without kinds.
 func NewMux() *Mux { return &Mux{kinds: map[string]*Registration{}, scheduled: map[string]bool{}} }
 
+// AnyKind is the name of a handler for all kinds that have none of their own: see [Mux.Add].
+const AnyKind = "*"
+
 // Add registers the handler of a kind. Like [net/http.ServeMux] it panics
 // when the kind is already there or the declaration is wrong.
+//
+// Under the name [AnyKind] it registers the handler of all kinds that the mux does not have,
+// declared or not. Of the declaration only the name counts: nothing is declared to the store.
 func (m *Mux) Add(d KindInfo, h Handler) *Registration {
 	if err := d.Check(); err != nil {
 		panic(fmt.Sprintf("stint: kind %q: %v", d.Name, err))
@@ -125,16 +131,24 @@ func (m *Mux) Schedules() []Schedule { return slices.Clone(m.schedules) }
 
 // Handler returns the handler of a kind inside its middleware, or nil.
 func (m *Mux) Handler(kind string) Handler {
-	if r := m.kinds[kind]; r != nil {
+	if r := m.registration(kind); r != nil {
 		return r.assembled().handler
 	}
 	return nil
 }
 
+// registration returns what is registered for the jobs of a kind, or nil.
+func (m *Mux) registration(kind string) *Registration {
+	if r := m.kinds[kind]; r != nil {
+		return r
+	}
+	return m.kinds[AnyKind]
+}
+
 // Hooks returns the hooks of a kind in the order of their calls. They must not be
 // changed.
 func (m *Mux) Hooks(kind string) []Hooks {
-	if r := m.kinds[kind]; r != nil {
+	if r := m.registration(kind); r != nil {
 		return r.assembled().hooks
 	}
 	return nil

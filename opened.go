@@ -130,7 +130,7 @@ func (a *Run) open(ctx context.Context, d KindInfo, job *Job) error {
 	if a != nil {
 		client = a.Client
 	}
-	s := client.opens(d.Name)
+	s := client.opens(job.Kind)
 	stored, err := s.blobs.fetched(ctx, job.Args)
 	if err != nil {
 		return fmt.Errorf("open the arguments: %w", err)

@@ -147,7 +147,7 @@ func (s *session) mayTake(head store.LaneHead) bool {
 		return false
 	default:
 	}
-	return s.runners[head.Kind] != nil && s.present() && s.pools.hasRoom(time.Now())
+	return s.runner(head.Kind) != nil && s.present() && s.pools.hasRoom(time.Now())
 }
 
 // any reports whether there are guests.
@@ -157,7 +157,7 @@ func (g *guests) any() bool { return g.count.Load() > 0 }
 // perform: to claim it would be to pass it on.
 func (s *session) leftToGuests(head store.LaneHead) bool {
 	g := &s.guests
-	if !g.any() || s.runners[head.Kind] != nil {
+	if !g.any() || s.runner(head.Kind) != nil {
 		return false
 	}
 	g.mu.Lock()
@@ -228,6 +228,14 @@ func (e *Engine) Beat(ctx context.Context) error {
 		return store.ErrBuried
 	}
 	return cmp.Or(context.Cause(ctx), errors.New("engine: the heartbeat did not arrive"))
+}
+
+// LookAgain has an engine look whether it may take jobs now, since what Config.Present or Config.AtOnce answer
+// has changed. It looks again by itself after at most a second.
+func (e *Engine) LookAgain() {
+	if _, _, s := e.liveness.read(); s != nil {
+		s.capacity.notify()
+	}
 }
 
 // Abandon ends an engine as if it were dead, without a trace in the store: it cancels its handlers with

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -186,6 +187,97 @@ func TestWhoIsNotPresentGetsNoJobs(t *testing.T) {
 		present.Store(true)
 		until(t, s, id, stint.Completed)
 		until(t, s, once, stint.Completed)
+	})
+}
+
+// Of kinds that have no handler: one that other engines passed on, and one that is passed to nobody.
+func TestAHandlerOfAnyKindPerformsWhatHasNoOther(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		mux := stint.NewMux()
+		var any, own, hooked atomic.Int32
+		mux.Hook(stint.Hooks{AfterSuccess: func(context.Context, *stint.Job, *stint.Attempt) error { hooked.Add(1); return nil }})
+		mux.Add(stint.KindInfo{Name: stint.AnyKind, Queue: "elsewhere"}, func(_ context.Context, job *stint.Job) (json.RawMessage, error) {
+			any.Add(1)
+			return json.RawMessage(`"` + job.Kind + `"`), nil
+		})
+		handle(mux, "own", func(context.Context, *stint.Job) error { own.Add(1); return nil })
+		others := stint.NewMux()
+		handle(others, "other", func(context.Context, *stint.Job) error { return nil })
+		passes := newEngine(t, s, others, engine.Config{Slots: 1, Queues: []string{"q"}})
+		run(t, passes)
+		passed := enqueue(t, s, "unknown", `{}`, stint.Queue("q"))
+		eventually(t, "an engine has passed it on", func() bool { return len(info(t, s, passed).Attempts) > 0 })
+		e := newEngine(t, s, mux, engine.Config{Slots: 2})
+		run(t, e)
+		if job := until(t, s, passed, stint.Completed); string(job.Attempts[len(job.Attempts)-1].Result) != `"unknown"` {
+			t.Errorf("its attempts are %+v", job.Attempts)
+		}
+		until(t, s, enqueue(t, s, "own", `{}`), stint.Completed)
+		until(t, s, enqueue(t, s, "new", `{}`), stint.Completed)
+		if done, err := e.RunNow(t.Context(), stint.NewJob{Kind: "now"}); errors.Is(err, engine.ErrNoImmediate) {
+			any.Add(1)
+			hooked.Add(1)
+		} else if err != nil || string(done.Result) != `"now"` {
+			t.Errorf("a run now answered %s, %v", done.Result, err)
+		}
+		eventually(t, "the hooks were called", func() bool { return hooked.Load() == 4 })
+		if any.Load() != 3 || own.Load() != 1 {
+			t.Errorf("the handlers were called %d and %d times", any.Load(), own.Load())
+		}
+		roster, err := s.Engines(t.Context())
+		if err != nil || !roster[1].Performs("whatever") || roster[0].Performs("whatever") {
+			t.Errorf("the roster is %+v (%v)", roster, err)
+		}
+		declared, err := s.(store.Inspector).Kinds(t.Context())
+		if err != nil || len(declared) != 2 {
+			t.Errorf("declared are %v (%v)", declared, err)
+		}
+	})
+}
+
+// It takes what it is asked for, and notices at once when that is more.
+func TestAnEngineTakesJobsOnDemandInAnOrderOfQueues(t *testing.T) {
+	onEach(t, func(t *testing.T, s anyStore) {
+		mux := stint.NewMux()
+		began := make(chan string, 10)
+		handle(mux, "k", func(ctx context.Context, job *stint.Job) error {
+			began <- job.Queue
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		var most atomic.Int32
+		var order atomic.Pointer[[]string]
+		order.Store(&[]string{"b", "c"})
+		e := newEngine(t, s, mux, engine.Config{
+			Beside: hosted(t, s), TimeToLive: time.Minute, Slots: 5, Grace: 1,
+			AtOnce: func() int { return int(most.Load()) }, QueueOrder: func() []string { return *order.Load() },
+		})
+		run(t, e)
+		for i, queue := range []string{"a", "a", "b", "c", "c"} {
+			enqueue(t, s, "k", `{}`, stint.Queue(queue), stint.Priority(i))
+		}
+		for i, want := range []string{"b", "c", "a", "c"} {
+			if i == 2 {
+				order.Store(&[]string{"a"})
+			}
+			if i == 3 {
+				order.Store(&[]string{"d", "c"})
+			}
+			time.Sleep(200 * time.Millisecond)
+			if len(began) > 0 {
+				t.Fatalf("a job of %s began that nobody asked for", <-began)
+			}
+			most.Add(1)
+			e.LookAgain()
+			select {
+			case got := <-began:
+				if got != want {
+					t.Errorf("a job of %s began, want one of %s", got, want)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatal("no job began")
+			}
+		}
 	})
 }
 

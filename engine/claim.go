@@ -66,6 +66,7 @@ func (s *session) claim(ctx context.Context) {
 			}
 			continue
 		}
+		view.reorder()
 		if view.stale() {
 			if err := view.look(ctx); err != nil {
 				s.trouble(ctx, "look for work", err)
@@ -246,7 +247,7 @@ func (s *session) addTasks(c store.Claim, claim *claimState, limits string) {
 	for i := range tasks {
 		e := &c.Entries[i]
 		if last := &c.Entries[max(0, i-1)]; i == 0 || e.Kind != last.Kind || e.Queue != last.Queue {
-			p, runner = s.pools.of(e.Queue), s.runners[e.Kind]
+			p, runner = s.pools.of(e.Queue), s.runner(e.Kind)
 			if p == nil { // of a lane whose queue is unknown
 				p, runner = s.pools.all[0], nil
 			}

@@ -65,6 +65,17 @@ type Config struct {
 	// While it is not, the engine takes and begins none, and announces nothing. Nil means always.
 	Present func() bool
 
+	// AtOnce, of an engine beside another one, bounds how many jobs it has at once, beside Slots: those that
+	// run and those that are about to. It is asked whenever the engine may have room for more, by several
+	// goroutines, and must not wait for the engine. When the answer grows, [Engine.LookAgain] has the engine
+	// notice. Nil means that Slots alone bound it. With QueueSlots it has no effect.
+	AtOnce func() int
+
+	// QueueOrder, of an engine beside another one, names queues in the order in which it takes jobs from them,
+	// whatever their priorities. Those that it does not name come last. It is called at each look. Nil means that
+	// priorities alone decide.
+	QueueOrder func() []string
+
 	// Host and PID, of an engine beside another one, are those of the process that it works for, as the
 	// roster shows them. The default is this process.
 	Host string

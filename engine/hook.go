@@ -61,10 +61,18 @@ func newHooks(ctx context.Context, mux *stint.Mux, slots int) *hooks {
 	return h
 }
 
+// of returns the hooks of a kind.
+func (h *hooks) of(kind string) []stint.Hooks {
+	if all := h.kinds[kind]; all != nil {
+		return all
+	}
+	return h.kinds[stint.AnyKind]
+}
+
 // reserveHooks takes a permit for the hooks of an attempt that is about to start. False means that
 // there is none: the engine stops, or its hooks hang.
 func (s *session) reserveHooks(e *store.Entry) bool {
-	if s.hooks.kinds[e.Kind] == nil {
+	if s.hooks.of(e.Kind) == nil {
 		return true
 	}
 	select {
@@ -96,7 +104,7 @@ func (s *session) awaitHookRoom() {
 }
 
 func (h *hooks) release(kind string) {
-	if h.kinds[kind] != nil {
+	if h.of(kind) != nil {
 		<-h.permits
 	}
 }
@@ -161,7 +169,7 @@ func hookPointsOf(x *store.Completion) (all []hookPoint) {
 // callHooks starts the hooks of a recorded attempt, and returns at once. Then the permit is given
 // back, if the attempt has one.
 func (s *session) callHooks(job *stint.Job, x *store.Completion, permit bool) {
-	if s.hooks.kinds[job.Kind] != nil {
+	if s.hooks.of(job.Kind) != nil {
 		s.callHooksOf(hookPointsOf(x), job, x, permit)
 	}
 }
@@ -170,7 +178,7 @@ func (s *session) callHooksOf(points []hookPoint, job *stint.Job, x *store.Compl
 	h := s.hooks
 	var calls []hookCall
 	for _, p := range points {
-		for _, one := range h.kinds[job.Kind] {
+		for _, one := range h.of(job.Kind) {
 			if hook := p.of(one); hook != nil {
 				calls = append(calls, hookCall{p.name, hook})
 			}

@@ -52,6 +52,14 @@ type kindRunner struct {
 	gather  stint.Gathering // zero if it performs one job at a time
 }
 
+// runner returns what performs a kind; nil if the engine does not know it.
+func (s *session) runner(kind string) *kindRunner {
+	if r := s.runners[kind]; r != nil {
+		return r
+	}
+	return s.runners[stint.AnyKind]
+}
+
 // newKindRunners returns those of a mux by the names of their kinds.
 func newKindRunners(m *stint.Mux) map[string]*kindRunner {
 	all := map[string]*kindRunner{}

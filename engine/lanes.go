@@ -16,7 +16,9 @@ import (
 // lanes is what an engine learned about lanes from its looks.
 type lanes struct {
 	mux     *stint.Mux
-	queues  []string // nil: every queue
+	queues  []string        // nil: every queue
+	order   func() []string // Config.QueueOrder; nil for none
+	sorted  []string        // what it answered last
 	known   map[store.LaneID]store.Lane
 	foreign map[store.LaneID]bool
 }
@@ -46,6 +48,7 @@ type target struct {
 	settle     bool
 	first      store.Position // where its work began when it was seen
 	seen       time.Time
+	place      int      // of its queue in the order of these
 	most       int      // how many entries there are permits for; 0 if that is not bounded
 	gates      *gateSet // of its limits, as permits found it last
 }
@@ -68,11 +71,19 @@ func (l *lanes) targets(heads []store.LaneHead, turn int) []target {
 			if head.Limited {
 				lane.Limits = queueGate(lane.Queue, lane.Limits)
 			}
-			list = append(list, target{Lane: lane, settle: head.Settle, first: head.First, seen: now})
+			list = append(list, target{Lane: lane, settle: head.Settle, first: head.First, seen: now, place: placeIn(l.sorted, lane.Queue)})
 		}
 	}
 	slices.SortStableFunc(list, inOrder)
 	return list
+}
+
+// placeIn is the place of a queue in an order; those that are not in it come last.
+func placeIn(order []string, queue string) int {
+	if i := slices.Index(order, queue); i >= 0 {
+		return i
+	}
+	return len(order)
 }
 
 // queueGate adds the gate of a queue to the limits of jobs.
@@ -88,7 +99,7 @@ func queueGate(queue, limits string) string {
 
 // isFirst reports whether a lane is known and no other known lane comes before it.
 func (l *lanes) isFirst(t target) bool {
-	if _, ok := l.known[t.ID]; !ok || t.Part != store.PartNormal {
+	if _, ok := l.known[t.ID]; !ok || t.Part != store.PartNormal || l.order != nil {
 		return false
 	}
 	for _, lane := range l.known {

@@ -224,7 +224,7 @@ func (s *session) enqueueClaimed(ctx context.Context, st store.ClaimedEnqueuer, 
 }
 
 func (s *session) newInlineTask(caller context.Context, e *store.Entry, claim *claimState) *task {
-	return &task{entry: e, claim: claim, runner: s.runners[e.Kind], inline: &inlineRun{caller, make(chan inlineResult, 1)}}
+	return &task{entry: e, claim: claim, runner: s.runner(e.Kind), inline: &inlineRun{caller, make(chan inlineResult, 1)}}
 }
 
 // errNotOne says that middleware changed the number of jobs.

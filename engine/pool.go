@@ -29,6 +29,7 @@ type pool struct {
 	started      atomic.Int64 // tasks that reached a slot
 	wakeAt       atomic.Int64 // the claim stage sleeps while more than these are busy
 	pace         *pace
+	bound        func() int // Config.AtOnce; nil for none
 
 	aloneTask atomic.Pointer[task]         // the suspect that runs alone, if it is one of this pool
 	avoided   atomic.Pointer[avoidedLanes] // lanes not to claim from for a while
@@ -46,6 +47,7 @@ func newPools(c Config, runners map[string]*kindRunner, all []slot) pools {
 	most := mostGathered(runners)
 	if len(c.QueueSlots) == 0 {
 		p := newPool(all, maxPrefetch, most)
+		p.bound = c.AtOnce
 		return pools{all: []*pool{p}, rest: p}
 	}
 	l := pools{own: map[string]*pool{}}
@@ -151,6 +153,9 @@ func (l pools) close() {
 func (p *pool) room(now time.Time) int {
 	prefetch := min(p.maxAhead, p.pace.prefetch(now))
 	most, least := len(p.slots)+prefetch, max(1, prefetch/2)
+	if p.bound != nil {
+		most, least = min(len(p.slots), p.bound()), 1
+	}
 	// Stored before busy is read: a task that ends after that sees it and notifies.
 	p.wakeAt.Store(int64(most - least))
 	// All claimed entries may be suspects.

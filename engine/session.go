@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -117,6 +118,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	}
 	limit, cancel := context.WithTimeout(ctx, longestJoin)
 	defer cancel()
+	decls = slices.DeleteFunc(decls, func(d stint.KindInfo) bool { return d.Name == stint.AnyKind })
 	if err := e.store.Join(limit, info, decls); err != nil {
 		return nil, err
 	}

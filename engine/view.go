@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint/store"
@@ -51,13 +52,34 @@ type view struct {
 	turn   int           // counts these looks
 }
 
-func (s *session) newView() *view { return &view{s: s, lanes: newLanes(s.mux, s.config.Queues)} }
+func (s *session) newView() *view {
+	v := &view{s: s, lanes: newLanes(s.mux, s.config.Queues)}
+	v.order = s.config.QueueOrder
+	return v
+}
 
 // many reports whether looks follow what is appended.
 func (v *view) many() bool { return v.count() >= manyLanes || v.cost > dearLook }
 
 // stale reports whether it is time to look.
 func (v *view) stale() bool { return len(v.list) == 0 || time.Since(v.looked) > v.trusted }
+
+// reorder puts the list in the order of queues that holds now. Where looks follow what is appended the list outlives
+// them.
+func (v *view) reorder() {
+	if v.order == nil {
+		return
+	}
+	order := v.order()
+	if slices.Equal(order, v.sorted) {
+		return
+	}
+	v.sorted = order
+	for i := range v.list {
+		v.list[i].place = placeIn(order, v.list[i].Queue)
+	}
+	slices.SortStableFunc(v.list, inOrder)
+}
 
 // expire has the next look be made at once.
 func (v *view) expire() { v.looked = time.Time{} }
@@ -160,5 +182,5 @@ func merge(list, more []target) []target {
 
 // inOrder compares two lanes by which is claimed from first.
 func inOrder(a, b target) int {
-	return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(rank[a.Part], rank[b.Part]))
+	return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.Priority, b.Priority), cmp.Compare(rank[a.Part], rank[b.Part]))
 }

@@ -157,7 +157,7 @@ func (g *Gateway) Join(ctx context.Context, in Joining) (Joined, error) {
 	}
 	joined, runCtx := make(chan error, 1), context.Context(nil)
 	runCtx, w.stop = context.WithCancel(context.WithoutCancel(ctx))
-	e, err := engine.New(g.store, mux, engine.Config{
+	config := engine.Config{
 		Beside: g.config.Host, Present: w.present, Client: g.config.Client, Queues: in.Queues, Slots: in.Slots, Instance: in.Instance, Version: in.Version, Host: in.Host, PID: in.PID,
 		TimeToLive: in.TimeToLive, Grace: 1, MetricsEvery: -1, Poll: pollEvery,
 		OnEvent: func(ev event.Event) {
@@ -170,7 +170,11 @@ func (g *Gateway) Join(ctx context.Context, in Joining) (Joined, error) {
 				g.config.OnEvent(ev)
 			}
 		},
-	})
+	}
+	if in.OnDemand {
+		config.AtOnce, config.QueueOrder = w.atOnce, w.queueOrder
+	}
+	e, err := engine.New(g.store, mux, config)
 	if err != nil {
 		return Joined{}, err
 	}
@@ -366,8 +370,8 @@ func (g *Gateway) here(ctx context.Context, id string) (*worker, error) {
 }
 
 // Claim answers with up to so many jobs. It waits up to a time until there is one, or anything else to tell; a
-// later claim of the worker ends that, and so does half of its time to live. With 0 jobs it waits for the rest only.
-// It counts as a heartbeat.
+// later claim of the worker ends that, unless it is one on demand, and so does half of its time to live. With 0 jobs
+// it waits for the rest only. It counts as a heartbeat. When ctx has ended it takes no job.
 func (g *Gateway) Claim(ctx context.Context, id string, c Claim) (News, error) {
 	w, err := g.here(ctx, id)
 	if err == nil {
@@ -376,7 +380,7 @@ func (g *Gateway) Claim(ctx context.Context, id string, c Claim) (News, error) {
 	if err != nil {
 		return News{}, err
 	}
-	return w.claimAlive(ctx, c.Max, c.Wait, c.Idle)
+	return w.claimAlive(ctx, c)
 }
 
 func (c *Claim) check() error {
@@ -394,6 +398,10 @@ type Claim struct {
 	Max  int           // how many at most; 0 to wait for the rest of the news only
 	Wait time.Duration // for how long to wait until there is news
 	Idle bool          // the worker says that nothing runs: so it needs to send no heartbeats
+
+	// Queues, of a worker on demand, are the order in which it takes jobs from its queues from now on. None leaves
+	// the order as it is: at first by the priorities of jobs alone.
+	Queues []string
 }
 
 // Finish ends runs, and answers what became of each when all are recorded: each stands alone. With next it
@@ -425,7 +433,7 @@ func (g *Gateway) Finish(ctx context.Context, id string, endings []Ending, next 
 	if err != nil || next == nil {
 		return answers, newNews(w.drains()), err
 	}
-	news, err := w.claimAlive(ctx, next.Max, next.Wait, next.Idle)
+	news, err := w.claimAlive(ctx, *next)
 	if err != nil {
 		news, err = newNews(w.drains()), nil // what was recorded is told in any case
 	}

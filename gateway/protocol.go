@@ -31,13 +31,17 @@ const (
 // Joining is what a worker says of itself.
 type Joining struct {
 	Instance   string           // its name in the roster; empty for one of the gateway's making
-	Kinds      []stint.KindInfo // one or more; what is declared of one already stays
+	Kinds      []stint.KindInfo // one or more; what is declared of one already stays; stint.AnyKind for all
 	Queues     []string         // none for all
 	Slots      int              // how many jobs it performs at once
 	TimeToLive time.Duration    // 0 for the default
 	Version    string
 	Host       string
 	PID        int
+
+	// OnDemand has the worker take no more jobs than its claims ask for at the time. Its claims wait beside each
+	// other: a later one does not end those before it.
+	OnDemand bool
 }
 
 // Joined is what a worker is told when it has joined.

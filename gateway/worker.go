@@ -34,6 +34,9 @@ type worker struct {
 	mu        sync.Mutex
 	spoke     time.Time // when it was last heard of
 	open      int       // claims that wait
+	asked     int       // for how many jobs these are
+	working   int       // runs that were handed out and whose handlers have not returned
+	order     []string  // of its queues, as the last claim has it
 	runs      map[engine.Hold]*run
 	byJob     map[stint.ID]*run
 	waiting   []*run                    // not handed out yet
@@ -88,6 +91,7 @@ func (w *worker) perform(ctx context.Context, job *stint.Job) (json.RawMessage, 
 	if !w.offer(r) {
 		return nil, stint.ErrFenced
 	}
+	defer w.worked(r)
 	ended := ctx.Done()
 	for {
 		select {
@@ -131,6 +135,7 @@ func (w *worker) offer(r *run) bool {
 	at, _ := slices.BinarySearchFunc(w.waiting, r, func(a, b *run) int { return cmp.Compare(a.hold.Pos, b.hold.Pos) })
 	w.waiting = slices.Insert(w.waiting, at, r)
 	w.tellLocked()
+	w.returnSoonLocked()
 	return true
 }
 
@@ -232,9 +237,9 @@ func (w *worker) endClaims() {
 }
 
 // claimAlive claims for a worker that lives, as it shows by that, and answers before its next sign of life is due.
-func (w *worker) claimAlive(ctx context.Context, most int, wait time.Duration, idle bool) (News, error) {
+func (w *worker) claimAlive(ctx context.Context, c Claim) (News, error) {
 	w.hear()
-	if idle {
+	if c.Idle {
 		w.note(nil)
 	}
 	if ttl := w.joining.TimeToLive; time.Since(w.lastBeat()) > ttl/4 {
@@ -242,7 +247,8 @@ func (w *worker) claimAlive(ctx context.Context, most int, wait time.Duration, i
 			return News{}, err
 		}
 	}
-	return w.claim(ctx, most, min(wait, w.joining.TimeToLive/2)), nil
+	c.Wait = min(c.Wait, w.joining.TimeToLive/2)
+	return w.claim(ctx, c), nil
 }
 
 // passOn has the database know that the worker lives.
@@ -261,21 +267,34 @@ func (w *worker) passOn(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrUnanswered, err)
 }
 
-// claim answers with up to so many jobs, and waits for the first up to a time. A later claim ends it.
-func (w *worker) claim(ctx context.Context, most int, wait time.Duration) News {
+// claim answers with up to so many jobs, and waits for the first up to a time. A later claim ends it, unless the worker
+// is one on demand.
+func (w *worker) claim(ctx context.Context, c Claim) News {
+	most, wait, onDemand := c.Max, c.Wait, w.joining.OnDemand
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.polls++
+	if !onDemand {
+		w.polls++
+		w.tellLocked()
+	}
 	mine := w.polls
-	w.tellLocked()
 	w.open++
+	w.asked += most
 	defer func() {
 		w.open--
+		w.asked -= most
 		w.spoke = time.Now()
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && !onDemand {
 			w.spoke = time.Time{} // it hung up
 		}
+		w.returnSoonLocked()
 	}()
+	if onDemand {
+		if len(c.Queues) > 0 {
+			w.order = c.Queues
+		}
+		w.engine.LookAgain()
+	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
@@ -307,6 +326,7 @@ func (w *worker) newsLocked(most int) (n News) {
 	now := time.Now()
 	for _, r := range w.waiting[:min(most, len(w.waiting))] {
 		r.handed = now
+		w.working++
 		n.Jobs = append(n.Jobs, r.job)
 	}
 	w.waiting = slices.Delete(w.waiting, 0, len(n.Jobs))
@@ -483,6 +503,48 @@ func (w *worker) returnWaiting() {
 		})
 	}
 	w.waiting = nil
+}
+
+// worked notes that the handler of a run returns.
+func (w *worker) worked(r *run) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !r.handed.IsZero() {
+		w.working--
+	}
+}
+
+// atOnce is how many jobs a worker on demand may have at once: those that it runs, and those that its claims ask for.
+func (w *worker) atOnce() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.working + w.asked
+}
+
+func (w *worker) queueOrder() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.order
+}
+
+// returnSoonLocked hands back what waits for a claim of a worker on demand in a moment, if none comes: the claim for
+// which it was taken has ended, and the next one may never come.
+func (w *worker) returnSoonLocked() {
+	if !w.joining.OnDemand || w.open > 0 || len(w.waiting) == 0 {
+		return
+	}
+	time.AfterFunc(presentFor, func() {
+		w.mu.Lock()
+		silent := time.Since(w.spoke) >= presentFor
+		if !silent {
+			w.returnSoonLocked()
+		}
+		silent = silent && w.open == 0
+		w.mu.Unlock()
+		if silent {
+			w.returnWaiting()
+		}
+	})
 }
 
 // run finds a running job by its receipt; nil for one that a sleep has ended.

@@ -155,7 +155,9 @@ func (e EngineInfo) WorksOn(queue string) bool {
 }
 
 // Performs reports whether the engine has a handler for a kind.
-func (e EngineInfo) Performs(kind string) bool { return slices.Contains(e.Kinds, kind) }
+func (e EngineInfo) Performs(kind string) bool {
+	return slices.Contains(e.Kinds, kind) || slices.Contains(e.Kinds, stint.AnyKind)
+}
 
 // Heartbeat is what an engine says of itself each time.
 type Heartbeat struct {

@@ -240,7 +240,8 @@ flags:
 Relative paths count from the working directory, like those of flags. Each command
 checks the whole file: a wrong key or value ends it with code 2. Passwords are not
 printed. The secret of the dashboard's link may also be in STINT_DASHBOARD_SECRET, the key
-of links to questions (stint questions link) and of callbacks in STINT_DASHBOARD_LINK_KEY.
+of links to questions (stint questions link) and of callbacks in STINT_DASHBOARD_LINK_KEY,
+and faktory-password of the table [work] in STINT_FAKTORY_PASSWORD.
 
 Examples:
   stint config --config /etc/stint.toml

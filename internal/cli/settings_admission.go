@@ -27,7 +27,7 @@ const (
 	proxyKey  = dashboardTable + ".proxy"
 )
 
-var admissionKeys = []string{secretKey, linkKey, tokenKey, userKey, proxyKey}
+var admissionKeys = []string{secretKey, linkKey, tokenKey, userKey, proxyKey, faktoryKey}
 
 // secretVariable is the environment variable of the secret. There is no flag: other users
 // may see command lines.
@@ -46,6 +46,8 @@ type admission struct {
 	tokens []guard.Token
 	users  []guard.User
 	proxy  guard.Proxy
+
+	faktory string // the password of the Faktory work protocol
 
 	shown []shownSetting
 }
@@ -85,6 +87,9 @@ func (a *admission) read(e entry) error {
 	case linkKey:
 		a.show(e, e.key, "***")
 		return e.set(checked("key", checkSecret).in(&a.link))
+	case faktoryKey:
+		a.show(e, e.key, "***")
+		return e.set(checked("password", checkFaktoryPassword).in(&a.faktory))
 	case proxyKey:
 		return a.readProxy(e)
 	}

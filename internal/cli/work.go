@@ -43,6 +43,9 @@ password: use 127.0.0.1:9070, and not :9070, if others must not see it.
 With --gateway ADDR it serves workers in other languages, which take jobs over HTTP; with
 --dashboard they are served there, too. Each is a row of the roster. See docs/workers.md.
 
+With --faktory ADDR it serves workers and producers that speak the Faktory work protocol,
+with the password in STINT_FAKTORY_PASSWORD. See docs/faktory.md.
+
 With --dashboard ADDR it serves the dashboard, too: see stint dashboard --help.
 
 If OTEL_EXPORTER_OTLP_ENDPOINT names a collector of OpenTelemetry, such as
@@ -78,6 +81,9 @@ func (a *app) workCommand() *cobra.Command {
 			}
 			if w.gateway != nil {
 				fmt.Fprintln(a.out, "gateway:", w.gateway.link())
+			}
+			if w.faktory != nil {
+				fmt.Fprintln(a.out, "faktory:", w.faktory.url())
 			}
 		})
 	})
@@ -129,6 +135,9 @@ func (a *app) check(f *engineFlags) (*stint.Mux, error) {
 			return nil, err
 		}
 	}
+	if err := a.checkFaktory(f); err != nil {
+		return nil, err
+	}
 	_, err = engine.New(nil, mux, f.config(nil))
 	var invalid *stint.InvalidError
 	if errors.As(err, &invalid) {
@@ -164,6 +173,7 @@ type engineFlags struct {
 	memory       int64
 	health       string
 	gateway      string
+	faktory      string
 	metricsEvery time.Duration
 
 	logFlags
@@ -195,11 +205,12 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	flags.Var(sizes.in(&f.memory), "memory-limit", "when the process is larger than this, take no more jobs, let those that run end, and exit with code 4: 512MiB (default none)")
 	flags.Var(addresses("9070").in(&f.health), "health", "serve /healthz, /readyz and /metrics at this address: 127.0.0.1:9070 for this machine alone, :9070 for all (default none)")
 	flags.Var(addresses("7072").in(&f.gateway), "gateway", "serve workers in other languages at this address: 127.0.0.1:7072; the settings of the dashboard hold for it too (default with the dashboard only)")
+	flags.Var(addresses(faktoryPort).in(&f.faktory), "faktory", "serve workers and producers that speak the Faktory work protocol at this address: 127.0.0.1:7419; the certificates of the dashboard hold for it too (default none)")
 	f.metricsEvery = engine.DefaultMetricsEvery
 	flags.Var(intervals.in(&f.metricsEvery), "metrics-every", "how often to store what the engine counted: 1m, or off")
 
 	elsewhere(flags, workTable, "queues", "kinds", "slots", "instance", "strict-instance", "time-to-live", "max-outage", "grace", "poll", "wait-for-database",
-		"lease", "lease-wait", "memory-limit", "health", "gateway", "metrics-every")
+		"lease", "lease-wait", "memory-limit", "health", "gateway", "faktory", "metrics-every")
 	elsewhere(flags, "", "retention") // a table of its own, since it is a table itself
 	// The environment does not set these: a variable that is left over must not permit more.
 	orFile(flags, below(workTable, "demo"), "demo")
@@ -268,6 +279,10 @@ The dashboard is at
   %s
 `
 
+const upFaktory = `
+For clients of Faktory: FAKTORY_URL=%s
+`
+
 func (a *app) upCommand() *cobra.Command {
 	var flags engineFlags
 	cmd := a.onDatabase(page(upHelp), func(ctx context.Context, _ *cobra.Command, _ []string) error {
@@ -285,6 +300,9 @@ func (a *app) upCommand() *cobra.Command {
 			fmt.Fprintf(a.out, "%s %s, kinds %s.\n", verb, a.db.place(), words.Listed(kinds))
 			if w.board != nil {
 				fmt.Fprintf(a.out, upLink, w.board.link())
+			}
+			if w.faktory != nil {
+				fmt.Fprintf(a.out, upFaktory, w.faktory.url())
 			}
 			first := ""
 			if w.demo {

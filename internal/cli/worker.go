@@ -41,6 +41,7 @@ type worker struct {
 	vitals  *vitals
 	board   *dashboardServer // nil without --dashboard
 	gateway *dashboardServer // nil without --gateway
+	faktory *faktoryServer   // nil without --faktory
 	tracer  *spans.Tracer    // nil where traces go nowhere
 	joined  atomic.Bool
 	until   time.Time // when to give up reaching the database
@@ -56,7 +57,7 @@ func (a *app) work(ctx context.Context, f *engineFlags, successes slog.Level, op
 	if err := a.db.check(); err != nil {
 		return err
 	}
-	if f.kinds == nil && !f.demo && f.gateway == "" {
+	if f.kinds == nil && !f.demo && f.gateway == "" && f.faktory == "" {
 		return withHint(usagef("there is no kind to perform"), "on a shared database the built-in kinds are switched on: --kinds sh,http,steps")
 	}
 	w := &worker{engineFlags: f, app: a, mux: mux, level: successes, counted: prom.NewEvents(), until: time.Now().Add(f.wait)}
@@ -79,6 +80,10 @@ func (a *app) work(ctx context.Context, f *engineFlags, successes slog.Level, op
 		return err
 	}
 	defer w.gateway.close()
+	if w.faktory, err = a.listenFaktory(f, w.log); err != nil {
+		return err
+	}
+	defer w.faktory.close()
 	endTraces, err := w.trace(ctx)
 	if err != nil {
 		return err
@@ -123,6 +128,7 @@ func (a *app) work(ctx context.Context, f *engineFlags, successes slog.Level, op
 	if err := w.gateway.open(db.roles, w.vitals, workers); err != nil {
 		return err
 	}
+	defer w.faktory.serve(ctx, db.roles, e, config)()
 	opened(w)
 	return w.run(ctx, e)
 }

@@ -17,7 +17,8 @@ var ranks = map[string]int{
 
 	"dashboard": 8,
 
-	"remote": 7,
+	"remote":  7,
+	"faktory": 7,
 
 	"api": 6,
 	"ops": 6,
