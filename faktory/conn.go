@@ -150,7 +150,7 @@ func (c *conn) fetch(arg []byte) error {
 
 // watch makes a context that ends when the peer hangs up. Nothing may be read before done is called.
 func (c *conn) watch() (_ context.Context, done func()) {
-	ctx, cancel := context.WithCancel(c.closed)
+	ctx, cancel := context.WithTimeout(c.closed, callTime)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)

@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http/httptest"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -872,4 +874,37 @@ func TestNobodyGetsInWithoutThePassword(t *testing.T) {
 	if err := faktory.New(s, faktory.Config{Config: gateway.Config{Host: x.host}}).Serve(l); err == nil || !strings.Contains(err.Error(), "no password") {
 		t.Errorf("without a password Serve returned %v", err)
 	}
+}
+
+// A FETCH looks for a hangup while it waits, and the commands after it are read as ever.
+func TestAFetchOverTLSLeavesTheConnectionAsItWas(t *testing.T) {
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	x := serve(t, s, faktory.Config{})
+	certified := httptest.NewTLSServer(nil)
+	t.Cleanup(certified.Close)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certified.TLS.Certificates})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = x.Serve(l) }()
+	conn, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // of a test
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	w := &client{t, conn, bufio.NewReader(conn)}
+	var hi struct{ S string }
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(w.answer(), "HI ")), &hi); err != nil {
+		t.Fatal(err)
+	}
+	w.must("OK", "HELLO", map[string]any{"v": 2, "wid": "w1", "pwdhash": hash(password, hi.S, 2000)})
+	w.must("nil", "FETCH", "")
+	w.push(map[string]any{"jid": "j1", "jobtype": "k"})
+	w.ack(w.fetch())
+	w.must("nil", "FETCH", "")
+	w.must("OK", "BEAT", map[string]any{"wid": "w1"})
 }
