@@ -3,6 +3,7 @@ package faktory
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/gateway"
@@ -17,7 +18,7 @@ func ReadLine(text []byte, most int) ([]byte, error) {
 func ParseCommand(line []byte) (string, []byte) { return parseCommand(line) }
 
 // Failed is the answer to an error.
-func Failed(err error) string { return string(failed(err)) }
+func Failed(err error) string { return failed(err) }
 
 // ParseHello returns the wid of a HELLO.
 func ParseHello(text []byte) (string, error) {
@@ -33,7 +34,7 @@ func ParseEnding(text []byte) (string, gateway.Ending, error) { return parseEndi
 
 // TextOf is a job as a FETCH answers it, and its jid.
 func TextOf(j *gateway.ClaimedJob) (string, []byte, error) {
-	jid := jidOf(j)
-	text, err := textOf(j, jid)
+	jid, job := answerOf(j)
+	text, err := json.Marshal(job)
 	return jid, text, err
 }

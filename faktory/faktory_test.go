@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http/httptest"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,6 +22,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/faktory"
+	"github.com/stint-go/stint/gateway"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/retry"
@@ -96,7 +99,7 @@ func serve(t *testing.T, s full, c faktory.Config) *served {
 			t.Errorf("the host: %v", err)
 		}
 	})
-	c.Host, c.Password, c.Version = host, password, "v9"
+	c.Host, c.Password = host, password
 	x := &served{t, s, "", host, faktory.New(s, c)}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -109,7 +112,7 @@ func serve(t *testing.T, s full, c faktory.Config) *served {
 		now, cancel := context.WithCancel(context.Background())
 		cancel()
 		x.Shutdown(now)
-		if err := <-ended; !errors.Is(err, faktory.ErrClosed) {
+		if err := <-ended; err != nil {
 			t.Errorf("Serve returned %v", err)
 		}
 	})
@@ -656,24 +659,17 @@ func TestTheJobsOfADeadWorkerRunAgainAfterItsTimeToLive(t *testing.T) {
 	})
 }
 
-func TestHeartbeatsKeepAWorkerAliveAndBringProgress(t *testing.T) {
+func TestHeartbeatsKeepAWorkerAlive(t *testing.T) {
 	onEach(t, func(t *testing.T, s full) {
 		x := serve(t, s, faktory.Config{TimeToLive: 5 * time.Second})
 		w := x.connect("w1")
 		w.must("OK", "BEAT", map[string]any{"wid": "w1"})
 		w.push(map[string]any{"jid": "j1", "jobtype": "k"})
 		j := w.fetch()
-		w.must("OK", "TRACK", `SET {"jid":"j1","percent":40,"desc":"half"}`)
-		w.must("-ERR this worker does not hold", "TRACK", `SET {"jid":"j2"}`)
-		w.must("-ERR of TRACK", "TRACK", `GET j1`)
 		for range 8 {
 			time.Sleep(time.Second)
 			w.must("OK", "BEAT", map[string]any{"wid": "w1", "current_state": "", "rss_kb": 1})
 		}
-		eventually(t, "the progress is known", func() bool {
-			p, err := s.Progress(t.Context(), x.only().ID)
-			return err == nil && len(p) == 1 && p[0].Fraction == 0.4 && p[0].Text == "half"
-		})
 		w.ack(j)
 		w.must("-ERR the wid", "BEAT", map[string]any{"wid": "w2"})
 		if got := x.only(); len(got.Attempts) != 1 || got.State != stint.Completed {
@@ -688,11 +684,8 @@ func TestAJobWhoseReservationIsOverFails(t *testing.T) {
 		w := x.connect("w1")
 		w.push(map[string]any{"jid": "j1", "jobtype": "k", "reserve_for": 1})
 		j := w.fetch()
-		eventually(t, "the attempt has failed", func() bool {
-			w.must("OK", "BEAT", map[string]any{"wid": "w1"})
-			return x.only().State == stint.Retrying
-		})
-		if f := x.only().Attempts[0].Error; f.Class != "timeout" || !strings.Contains(f.Message, "reserve_for") {
+		eventually(t, "the attempt has failed", func() bool { return x.only().State == stint.Retrying })
+		if f := x.only().Attempts[0].Error; f.Class != "timeout" {
 			t.Errorf("its error is %+v", f)
 		}
 		w.must("-ERR this worker does not hold", "ACK", map[string]any{"jid": j.JID})
@@ -752,7 +745,7 @@ func TestAStopWaitsForWhatWorkersHold(t *testing.T) {
 	})
 }
 
-func TestFiguresAndPausesOfQueues(t *testing.T) {
+func TestFiguresOfQueues(t *testing.T) {
 	onEach(t, func(t *testing.T, s full) {
 		x := serve(t, s, faktory.Config{})
 		w := x.connect("w1")
@@ -766,32 +759,16 @@ func TestFiguresAndPausesOfQueues(t *testing.T) {
 				Queues                          map[string]int
 				Total_queues, Total_enqueued    int //nolint:all // as they stand in JSON
 				Total_processed, Total_failures int
-				Tasks                           map[string]struct{ Size int }
 			}
-			Server struct {
-				Faktory_version string
-				Connections     int
-				Command_count   int
-			}
+			Server_utc_time string
 		}
 		if err := json.Unmarshal([]byte(w.ask("INFO", "")), &got); err != nil {
 			t.Fatal(err)
 		}
 		f := got.Faktory
-		if f.Queues["mail"] != 1 || f.Total_queues != 1 || f.Total_enqueued != 1 || f.Total_processed != 2 || f.Total_failures != 1 || f.Tasks["Retries"].Size != 1 ||
-			got.Server.Faktory_version != "v9" || got.Server.Connections != 1 || got.Server.Command_count < 7 {
+		if f.Queues["mail"] != 1 || f.Total_queues != 1 || f.Total_enqueued != 1 || f.Total_processed != 1 || f.Total_failures != 0 || got.Server_utc_time == "" {
 			t.Errorf("INFO says %+v", got)
 		}
-		w.must("OK", "QUEUE", "PAUSE mail")
-		w.must("nil", "FETCH", "mail")
-		w.must("OK", "QUEUE", "RESUME *")
-		w.ack(w.fetch("mail"))
-		changes, err := s.Changes(t.Context(), store.ChangeFilter{})
-		if err != nil || len(changes) != 2 || changes[1].Operation != "queues pause" || changes[1].By != "faktory" {
-			t.Errorf("the log of changes has %+v (%v)", changes, err)
-		}
-		w.must("-ERR of QUEUE", "QUEUE", "REMOVE mail")
-		w.must("-ERR name queues", "QUEUE", "PAUSE")
 	})
 }
 
@@ -816,17 +793,16 @@ func TestWhatCannotBeIsRefusedAndTheConnectionGoesOn(t *testing.T) {
 			{"PUSH", `{"jid":"a","jobtype":"k","at":"soon"}`}, {"PUSH", `{"jid":"a","jobtype":"k","reserve_for":-1}`}, {"PUSH", `{"jid":"a","jobtype":"k","priority":10}`},
 			{"PUSH", `{"jid":"a","jobtype":"k","custom":{"unique_for":60}}`}, {"PUSH", `{"jid":"a","jobtype":"k","custom":{"faktory":1}}`}, {"PUSH", `{"jid":"stint-1","jobtype":"k"}`},
 			{"PUSH", `{"jid":"a","jobtype":"k","args":["` + strings.Repeat("x", 2<<20) + `"]}`}, {"PUSH", `{"jid":"a","jobtype":"k","custom":{"expires_at":1}}`},
-			{"PUSHB", `{}`}, {"ACK", `7`}, {"ACK", `{}`}, {"FAIL", ``}, {"BEAT", `[]`}, {"TRACK", `SET x`}, {"FLUSH", ``}, {"MUTATE", `{}`}, {"BATCH", `NEW {}`}, {"NONSENSE", ``}, {"", ``},
+			{"PUSHB", `{}`}, {"ACK", `7`}, {"ACK", `{}`}, {"FAIL", ``}, {"BEAT", `[]`}, {"TRACK", `SET {"jid":"a"}`}, {"QUEUE", `PAUSE *`}, {"FLUSH", ``}, {"MUTATE", `{}`}, {"BATCH", `NEW {}`}, {"NONSENSE", ``}, {"", ``},
 			{"FETCH", strings.Repeat("q ", 200)}, {"FETCH", strings.Repeat("q", 300)}, {"PUSH", strings.Repeat("x", 9<<20)},
 		} {
 			if got := w.ask(c[0], c[1]); !strings.HasPrefix(got, "-ERR ") || len(got) > 600 {
 				t.Errorf("%s %.60s is answered by %q", c[0], c[1], got)
 			}
 		}
-		for i := range 8 {
-			w.must("nil", "FETCH", fmt.Sprint("q", i))
-		}
-		w.must("-ERR the worker fetches", "FETCH", "q8")
+		w.must("nil", "FETCH", "a b")
+		w.must("nil", "FETCH", "b a b")
+		w.must("-ERR the worker fetched from other queues", "FETCH", "a")
 		if all := x.jobs(); len(all) != 0 {
 			t.Errorf("there are %d jobs", len(all))
 		}
@@ -895,7 +871,40 @@ func TestNobodyGetsInWithoutThePassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := faktory.New(s, faktory.Config{Host: x.host}).Serve(l); err == nil || !strings.Contains(err.Error(), "no password") {
+	if err := faktory.New(s, faktory.Config{Config: gateway.Config{Host: x.host}}).Serve(l); err == nil || !strings.Contains(err.Error(), "no password") {
 		t.Errorf("without a password Serve returned %v", err)
 	}
+}
+
+// A FETCH looks for a hangup while it waits, and the commands after it are read as ever.
+func TestAFetchOverTLSLeavesTheConnectionAsItWas(t *testing.T) {
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	x := serve(t, s, faktory.Config{})
+	certified := httptest.NewTLSServer(nil)
+	t.Cleanup(certified.Close)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certified.TLS.Certificates})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = x.Serve(l) }()
+	conn, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // of a test
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	w := &client{t, conn, bufio.NewReader(conn)}
+	var hi struct{ S string }
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(w.answer(), "HI ")), &hi); err != nil {
+		t.Fatal(err)
+	}
+	w.must("OK", "HELLO", map[string]any{"v": 2, "wid": "w1", "pwdhash": hash(password, hi.S, 2000)})
+	w.must("nil", "FETCH", "")
+	w.push(map[string]any{"jid": "j1", "jobtype": "k"})
+	w.ack(w.fetch())
+	w.must("nil", "FETCH", "")
+	w.must("OK", "BEAT", map[string]any{"wid": "w1"})
 }

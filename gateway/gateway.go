@@ -146,6 +146,19 @@ func (g *Gateway) Workers() int {
 	return len(g.workers)
 }
 
+// Running is how many jobs workers have been given whose end is not recorded, of those that have any.
+func (g *Gateway) Running() map[string]int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := map[string]int{}
+	for id, w := range g.workers {
+		if n := w.running(); n > 0 {
+			all[strconv.FormatInt(int64(id), 10)] = n
+		}
+	}
+	return all
+}
+
 // Join enters a worker into the roster.
 func (g *Gateway) Join(ctx context.Context, in Joining) (Joined, error) {
 	if err := in.check(guard.Of(ctx)); err != nil {

@@ -40,7 +40,8 @@ type Joining struct {
 	PID        int
 
 	// OnDemand has the worker take no more jobs than its claims ask for at the time. Its claims wait beside each
-	// other: a later one does not end those before it.
+	// other: a later one does not end those before it. Its heartbeats do not list what runs, and a run whose timeout
+	// is over ends without it, since it cannot be told.
 	OnDemand bool
 }
 

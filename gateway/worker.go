@@ -102,7 +102,7 @@ func (w *worker) perform(ctx context.Context, job *stint.Job) (json.RawMessage, 
 			}
 		case <-ended:
 			if cause := context.Cause(ctx); !w.tellEnd(r, cause) {
-				if errors.Is(cause, stint.ErrTimeout) {
+				if errors.Is(cause, stint.ErrTimeout) && r.handed.IsZero() { // nobody hands it out any more
 					cause = &failure.Return{Why: "it was not handed out in time"}
 				}
 				return nil, cause
@@ -146,6 +146,8 @@ func (w *worker) tellEnd(r *run, cause error) bool {
 	defer w.mu.Unlock()
 	switch {
 	case errors.Is(cause, stint.ErrFenced), errors.Is(cause, stint.ErrStopping):
+		return false
+	case errors.Is(cause, stint.ErrTimeout) && w.joining.OnDemand && !r.handed.IsZero():
 		return false
 	case errors.Is(cause, stint.ErrTimeout):
 		r.reason = ReasonTimeout
@@ -339,6 +341,13 @@ func (w *worker) newsLocked(most int) (n News) {
 	return n
 }
 
+// running is how many jobs the worker has been given whose end is not recorded.
+func (w *worker) running() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.runs) - len(w.waiting)
+}
+
 func (w *worker) lastBeat() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -474,7 +483,7 @@ func (w *worker) note(running []Running) {
 	for hold, r := range w.runs {
 		switch {
 		case r.handed.IsZero():
-		case named[hold]:
+		case named[hold], w.joining.OnDemand:
 			r.missed = 0
 		default:
 			r.missed++

@@ -69,18 +69,14 @@ func (a *app) listenDashboard(f *dashboardFlags, v *vitals, log *slog.Logger) (*
 	if err != nil {
 		return nil, err
 	}
-	pair, err := f.certificates()
+	what := "the " + map[bool]string{false: "dashboard", true: "gateway"}[f.gateway]
+	l, inClear, err := f.listenSecurely(what, "--"+f.flag("address"), strconv.Itoa(dashboardPort), log)
 	if err != nil {
 		return nil, err
 	}
-	l, err := f.listen()
-	if err != nil {
-		return nil, notServed("the "+map[bool]string{false: "dashboard", true: "gateway"}[f.gateway], f.address, "--"+f.flag("address"), strconv.Itoa(dashboardPort), err)
-	}
-	host, _, _ := net.SplitHostPort(f.address)
 	d := &dashboardServer{
 		config: config, vitals: v, readOnly: f.readOnly, fresh: fresh, url: f.url(l.Addr()),
-		address: l.Addr(), inClear: pair == nil && !isLoopback(host),
+		address: l.Addr(), inClear: inClear,
 	}
 	closing, end := context.WithCancel(context.Background())
 	d.closing = closing
@@ -92,12 +88,26 @@ func (a *app) listenDashboard(f *dashboardFlags, v *vitals, log *slog.Logger) (*
 	// With HTTP/2 an event stream would end at the time that its last write had.
 	d.server.Protocols.SetHTTP1(true)
 	d.server.RegisterOnShutdown(end)
-	if pair != nil {
-		pair.log = log
-		l = tls.NewListener(l, &tls.Config{GetCertificate: pair.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
-	}
 	go func() { _ = d.server.Serve(l) }() // until it is closed
 	return d, nil
+}
+
+// listenSecurely listens at the address, with the certificates of the settings if there are any. It reports whether
+// others can read what is sent.
+func (f *dashboardFlags) listenSecurely(what, flag, port string, log *slog.Logger) (l net.Listener, inClear bool, err error) {
+	pair, err := f.certificates()
+	if err != nil {
+		return nil, false, err
+	}
+	if l, err = f.listen(); err != nil {
+		return nil, false, notServed(what, f.address, flag, port, err)
+	}
+	if pair == nil {
+		host, _, _ := net.SplitHostPort(f.address)
+		return l, !isLoopback(host), nil
+	}
+	pair.log = log
+	return tls.NewListener(l, &tls.Config{GetCertificate: pair.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}), false, nil
 }
 
 // listen listens at the address, or, if that is the default, at the next free port.

@@ -89,7 +89,7 @@ func (a *admission) read(e entry) error {
 		return e.set(checked("key", checkSecret).in(&a.link))
 	case faktoryKey:
 		a.show(e, e.key, "***")
-		return e.set(checked("password", checkFaktoryPassword).in(&a.faktory))
+		return e.set(checked("password", checkSecret).in(&a.faktory))
 	case proxyKey:
 		return a.readProxy(e)
 	}

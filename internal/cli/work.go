@@ -83,7 +83,7 @@ func (a *app) workCommand() *cobra.Command {
 				fmt.Fprintln(a.out, "gateway:", w.gateway.link())
 			}
 			if w.faktory != nil {
-				fmt.Fprintln(a.out, "faktory:", w.faktory.url())
+				fmt.Fprintln(a.out, "faktory:", w.faktory.url)
 			}
 		})
 	})
@@ -135,7 +135,7 @@ func (a *app) check(f *engineFlags) (*stint.Mux, error) {
 			return nil, err
 		}
 	}
-	if err := a.checkFaktory(f); err != nil {
+	if _, err := a.faktoryPassword(f); err != nil {
 		return nil, err
 	}
 	_, err = engine.New(nil, mux, f.config(nil))
@@ -228,6 +228,14 @@ func (f *engineFlags) forWorkers() dashboardFlags {
 	return g
 }
 
+// forFaktory are the settings of the listener for clients of Faktory: the certificates of the dashboard at another
+// address.
+func (f *engineFlags) forFaktory() dashboardFlags {
+	g := f.board
+	g.address, g.anyPort, g.hosts = f.faktory, false, nil
+	return g
+}
+
 type logFlags struct{ logLevel, logFormat string }
 
 func (f *logFlags) add(flags *pflag.FlagSet) {
@@ -302,7 +310,7 @@ func (a *app) upCommand() *cobra.Command {
 				fmt.Fprintf(a.out, upLink, w.board.link())
 			}
 			if w.faktory != nil {
-				fmt.Fprintf(a.out, upFaktory, w.faktory.url())
+				fmt.Fprintf(a.out, upFaktory, w.faktory.url)
 			}
 			first := ""
 			if w.demo {

@@ -68,7 +68,7 @@ func TestAClientOfFaktoryWorksWithoutChange(t *testing.T) {
 	var said bytes.Buffer
 	server := &process{command: func() *exec.Cmd {
 		c := exec.Command(stintCommand, "work", "--db", db, "--faktory", at, "--log-level", "warn")
-		c.Env = append(os.Environ(), "STINT_FAKTORY_PASSWORD=pass:word 1", "STINT_CONFIG=")
+		c.Env = append(os.Environ(), "STINT_FAKTORY_PASSWORD=pass:word 1, of the tests", "STINT_CONFIG=")
 		c.Stdout, c.Stderr = &synced{w: &said}, &synced{w: &said}
 		return c
 	}}
@@ -85,7 +85,7 @@ func TestAClientOfFaktoryWorksWithoutChange(t *testing.T) {
 	}
 	run := func(args ...string) *exec.Cmd {
 		c := exec.Command("node", append([]string{mustAbs(t, "testdata/faktory.cjs")}, args...)...)
-		c.Env = append(os.Environ(), "FAKTORY_CLIENT="+client, "FAKTORY_URL=tcp://:pass%3Aword%201@"+at)
+		c.Env = append(os.Environ(), "FAKTORY_CLIENT="+client, "FAKTORY_URL=tcp://:pass%3Aword%201%2C%20of%20the%20tests@"+at)
 		c.Stderr = &synced{w: &said}
 		return c
 	}
