@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"time"
@@ -56,6 +57,7 @@ func (c *conn) serve() {
 		var line []byte
 		line, err = readLine(c.r, maxLine)
 		verb, arg := parseCommand(line)
+		c.commands.Add(1)
 		switch {
 		case errors.Is(err, errTooLong):
 			err = c.answer(nil, err)
@@ -241,12 +243,16 @@ func (c *conn) info(ctx context.Context) ([]byte, error) {
 		}
 	}
 	now := time.Now().UTC()
+	memory := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
+	metrics.Read(memory)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return json.Marshal(map[string]any{
 		"now": now, "server_utc_time": now.Format("15:04:05 UTC"),
 		"faktory": map[string]any{
 			"queues": queues, "total_queues": len(queues), "total_enqueued": states[stint.Available], "tasks": struct{}{},
 			"total_processed": states[stint.Completed] + states[stint.Failed], "total_failures": states[stint.Failed],
 		},
-		"server": map[string]any{"description": "stint", "faktory_version": "1.9.0", "uptime": 0, "connections": 0, "command_count": 0, "used_memory_mb": 0},
+		"server": map[string]any{"description": "stint", "faktory_version": "1.9.0", "uptime": int(now.Sub(c.began).Seconds()), "connections": c.conns, "command_count": c.commands.Load(), "used_memory_mb": memory[0].Value.Uint64() >> 20},
 	})
 }

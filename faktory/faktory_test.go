@@ -760,13 +760,15 @@ func TestFiguresOfQueues(t *testing.T) {
 				Total_queues, Total_enqueued    int //nolint:all // as they stand in JSON
 				Total_processed, Total_failures int
 			}
+			Server          struct{ Connections, Command_count, Used_memory_mb int }
 			Server_utc_time string
 		}
 		if err := json.Unmarshal([]byte(w.ask("INFO", "")), &got); err != nil {
 			t.Fatal(err)
 		}
 		f := got.Faktory
-		if f.Queues["mail"] != 1 || f.Total_queues != 1 || f.Total_enqueued != 1 || f.Total_processed != 1 || f.Total_failures != 0 || got.Server_utc_time == "" {
+		if f.Queues["mail"] != 1 || f.Total_queues != 1 || f.Total_enqueued != 1 || f.Total_processed != 1 || f.Total_failures != 0 || got.Server_utc_time == "" ||
+			got.Server.Connections != 1 || got.Server.Command_count != 8 || got.Server.Used_memory_mb == 0 {
 			t.Errorf("INFO says %+v", got)
 		}
 	})

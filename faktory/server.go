@@ -62,6 +62,8 @@ type Server struct {
 	client   *stint.Client
 	gateway  *gateway.Gateway
 	stopping atomic.Bool // nothing more is handed out
+	began    time.Time
+	commands atomic.Int64
 
 	closed  context.Context
 	close   context.CancelFunc // with mu held
@@ -78,7 +80,7 @@ func New(st Store, c Config) *Server {
 	if c.OnRefused == nil {
 		c.OnRefused = func(string, string) {}
 	}
-	s := &Server{config: c, store: st, client: cmp.Or(c.Client, stint.NewClient(st)), gateway: gateway.New(st, c.Config), sessions: map[string]*session{}}
+	s := &Server{config: c, store: st, client: cmp.Or(c.Client, stint.NewClient(st)), gateway: gateway.New(st, c.Config), began: time.Now(), sessions: map[string]*session{}}
 	s.closed, s.close = context.WithCancel(context.Background())
 	return s
 }
