@@ -87,9 +87,9 @@ func TestAMachineThatVanishesHoldsUpNobodyForLong(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 			}
 			since := time.Now()
-			if n := w.number(`select count(*) from pg_stat_activity where datname = current_database() and application_name = 'doomed' and xact_start is not null`); n == 0 {
-				t.Error("it left nothing open behind")
-			}
+			// What it sent just before may be on its way to a server that is busy.
+			w.until("it left something open behind", `
+				select exists (select from pg_stat_activity where datname = current_database() and application_name = 'doomed' and xact_start is not null)`)
 			w.enqueue("behind", 0, 100, quick)
 			w.Drain(t.Context(), w.store, 2*ttl+5*time.Second)
 			t.Logf("everything was done %v after it vanished", time.Since(since))
