@@ -24,13 +24,24 @@ join stint.executions l on l.pos = coalesce((select max(x.pos) from stint.execut
 where w.undecided is not null and w.undecided = any ($1) and w.job > $2
 order by w.job limit $3`
 
+const anyUndecidedSQL = `
+select exists (select from stint.waiting w where w.undecided is not null and w.undecided = any ($1) and w.job > $2)`
+
 // Undecided implements [store.RetryDecider].
 func (s *Store) Undecided(ctx context.Context, funcs []string, after stint.ID, limit int) ([]store.PendingRetry, error) {
+	// Nearly always there is none, which takes one question.
+	some := false
+	err := s.once(ctx, func(row pgx.Row) error { return row.Scan(&some) }, s.sql.in(anyUndecidedSQL), funcs, after)
+	if err == nil && !some {
+		return nil, nil
+	}
 	var list []store.PendingRetry
-	err := s.transactWork(ctx, func(tx pgx.Tx) (err error) {
-		list, err = s.undecided(ctx, tx, funcs, after, limit)
-		return err
-	})
+	if err == nil {
+		err = s.transactWork(ctx, func(tx pgx.Tx) (err error) {
+			list, err = s.undecided(ctx, tx, funcs, after, limit)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list undecided failures: %w", err)
 	}
