@@ -326,6 +326,39 @@ func TestAWorkerBySQLHearsInItsHeartbeats(t *testing.T) {
 	}
 }
 
+// A heartbeat beside a claim does not take back what that says the worker runs: a job that may not begin twice would.
+func TestAHeartbeatWaitsForTheClaimOfItsWorker(t *testing.T) {
+	t.Parallel()
+	pool, s := openPool(t)
+	id := enqueue(t, s, "a", `1`, stint.MaxLosses(0))
+	w := joinSQL(t, pool, `'{a}'`)
+	beaten := make(chan error, 1)
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		if jobs, err := w.tryClaim(t.Context(), tx, 1); err != nil || len(jobs) != 1 {
+			return fmt.Errorf("it was given %v, %w", jobs, err)
+		}
+		go func() {
+			_, err := pool.Exec(t.Context(), `select stint.worker_beat($1)`, w.id)
+			beaten <- err
+		}()
+		eventually(t, "the heartbeat waits", func() (waits bool) {
+			err := pool.QueryRow(t.Context(), `
+				select exists (select from pg_stat_activity where datname = current_database() and query like '%worker_beat%' and wait_event_type = 'Lock')`).Scan(&waits)
+			return err == nil && waits
+		})
+		return nil
+	})
+	if err := errors.Join(err, <-beaten); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Bury(t.Context(), s, store.EngineID(w.id), "by a test"); err != nil {
+		t.Fatal(err)
+	}
+	if job := info(t, s, id); job.State != stint.Failed || job.Attempts[0].Outcome != stint.OutcomeLost {
+		t.Errorf("a job that may not begin twice is %s after its worker died, by %s", job.State, job.Attempts[0].Outcome)
+	}
+}
+
 func TestAWorkerBySQLTakesItsJobsOnly(t *testing.T) {
 	t.Parallel()
 	pool, s := besideSQL(t)

@@ -28,24 +28,18 @@ const anyUndecidedSQL = `
 select exists (select from stint.waiting w where w.undecided is not null and w.undecided = any ($1) and w.job > $2)`
 
 // Undecided implements [store.RetryDecider].
-func (s *Store) Undecided(ctx context.Context, funcs []string, after stint.ID, limit int) ([]store.PendingRetry, error) {
-	// Nearly always there is none, which takes one question.
-	some := false
-	err := s.once(ctx, func(row pgx.Row) error { return row.Scan(&some) }, s.sql.in(anyUndecidedSQL), funcs, after)
-	if err == nil && !some {
-		return nil, nil
+func (s *Store) Undecided(ctx context.Context, funcs []string, after stint.ID, limit int) (list []store.PendingRetry, err error) {
+	defer wrap(&err, "list undecided failures")
+	some := false // nearly always: then this question is all
+	err = s.once(ctx, func(row pgx.Row) error { return row.Scan(&some) }, s.sql.in(anyUndecidedSQL), funcs, after)
+	if err != nil || !some {
+		return nil, err
 	}
-	var list []store.PendingRetry
-	if err == nil {
-		err = s.transactWork(ctx, func(tx pgx.Tx) (err error) {
-			list, err = s.undecided(ctx, tx, funcs, after, limit)
-			return err
-		})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list undecided failures: %w", err)
-	}
-	return list, nil
+	err = s.transactWork(ctx, func(tx pgx.Tx) error {
+		list, err = s.undecided(ctx, tx, funcs, after, limit)
+		return err
+	})
+	return list, err
 }
 
 func (s *Store) undecided(ctx context.Context, tx pgx.Tx, funcs []string, after stint.ID, limit int) ([]store.PendingRetry, error) {

@@ -53,6 +53,13 @@ begin
 end
 $$;
 
+-- Sessions of one worker take turns, until the end of their transactions, to say what it holds.
+create function stint.worker_turn(p_worker bigint) returns void language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select pg_advisory_xact_lock(hashtext('stint worker'), hashint8(p_worker))
+$$;
+
 -- The fence for a worker by SQL. What it held at a server that another one has replaced may never have been there.
 create function stint.worker_fence(p_worker bigint) returns stint.engines language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -122,9 +129,9 @@ begin
 end
 $$;
 
--- Take jobs, as many as there are slots free, up to max. It counts as a heartbeat. A job counts as running from the moment
--- at which this statement is committed. So it stands in a transaction of its own: while that is open, others
--- wait with the lane that these jobs come from.
+-- Take jobs, as many as there are slots free, up to max. It counts as a heartbeat. A job counts as
+-- running from the moment at which this statement is committed. So it stands in a transaction of its
+-- own: while that is open, others wait with the lane that these jobs come from.
 create function stint.worker_claim(worker bigint, max integer default null)
 returns table (receipt text, job bigint, kind text, queue text, args jsonb, attempt integer, timeout interval, may_have_run boolean,
   tags text[], metadata jsonb, correlation text, created timestamptz)
@@ -144,8 +151,7 @@ declare
   e     record;
   alone boolean; -- it holds a job that is to run alone: the last ones died with their engines
 begin
-  -- Two sessions of one worker take turns: each claim has a number.
-  perform pg_advisory_xact_lock(hashtext('stint worker'), hashint8(worker));
+  perform stint.worker_turn(worker); -- each claim has a number
   me := stint.worker_fence(worker);
   if current_setting('idle_in_transaction_session_timeout') = '0' then
     perform set_config('idle_in_transaction_session_timeout', '10s', true);
@@ -157,8 +163,8 @@ begin
     return;
   end if;
   select coalesce(max(x.serial), 0) + 1 into next_ from stint.claims x where x.engine = worker;
-  -- Nothing is written before the claim, and so nothing by a claim that finds a lane busy or empty. Lanes of jobs with limits are none
-  -- of these three.
+  -- Nothing is written before the claim, and so nothing by a claim that finds a lane busy or empty.
+  -- Lanes of jobs with limits are none of these three.
   for lane in
     select l.lane from stint.look('{}', '{}') l
     cross join lateral (values ('front', 0, ''), ('kind', 1, l.kind), ('normal', 2, '')) as part(name, rank, kind)
@@ -201,9 +207,9 @@ begin
 end
 $$;
 
--- Say how a job ended, in the transaction of what it did if you like: both are committed, or neither. One of error, snooze, cancel
--- and hand_back says that it did not succeed. Whoever has lost the job gets an error, so that the transaction is undone.
--- The answer is what the job is then.
+-- Say how a job ended, in the transaction of what it did if you like: both are committed, or neither.
+-- One of error, snooze, cancel and hand_back says that it did not succeed. Whoever has lost the job
+-- gets an error, so that the transaction is undone. The answer is how the attempt ended.
 create function stint.worker_finish(worker bigint, receipt text, result jsonb default null,
   error text default null, class text default null, retry boolean default true,
   snooze interval default null, cancel text default null, hand_back boolean default false)
@@ -250,9 +256,10 @@ begin
 end
 $$;
 
--- Say that a worker lives, at least four times in its time to live. The answer says whether it is to take no more jobs and leave, and has the
--- receipts of jobs that were cancelled, or have run for longer than they may. If running lists the receipts of all that runs, what the worker was given more
--- than 25 seconds ago and does not list goes back to its queue: the answer to that claim was lost.
+-- Say that a worker lives, at least four times in its time to live. The answer says whether it is to
+-- take no more jobs and leave, and has the receipts of jobs that were cancelled, or have run for
+-- longer than they may. If running lists the receipts of all that runs, what the worker was given
+-- more than 25 seconds ago and does not list goes back to its queue: the answer to that claim was lost.
 create function stint.worker_beat(worker bigint, running text[] default null, out drain boolean, out cancel text[])
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -261,6 +268,8 @@ as $$
 declare
   h record;
 begin
+  -- A claim that is under way says what the worker runs: what is said here must not be older than that.
+  perform stint.worker_turn(worker);
   perform stint.worker_fence(worker);
   if running is not null then
     for h in select * from stint.worker_held(worker) w where w.receipt <> all (running) and w.made < clock_timestamp() - interval '25 seconds' order by w.pos loop
@@ -283,7 +292,7 @@ as $$
 declare
   h record;
 begin
-  perform pg_advisory_xact_lock(hashtext('stint worker'), hashint8(worker)); -- no claim is under way
+  perform stint.worker_turn(worker); -- no claim is under way
   perform stint.worker_fence(worker);
   for h in select * from stint.worker_held(worker) w order by w.pos loop
     perform stint.worker_record(worker, h.pos, h.nonce, h.made, 1, 4, false, 'its worker left', p_part => 'front');
