@@ -95,6 +95,17 @@ func monotonic() int64 {
 	return now.Nano()
 }
 
+// freeAddress is one of this machine at which nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	return l.Addr().String()
+}
+
 // newGateway is the command as a gateway on a database, at a free port.
 func newGateway(t *testing.T, db string, log io.Writer) (p *process, url string) {
 	t.Helper()
@@ -102,12 +113,7 @@ func newGateway(t *testing.T, db string, log io.Writer) (p *process, url string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := l.Addr().String()
-	_ = l.Close()
+	at := freeAddress(t)
 	p = &process{command: func() *exec.Cmd {
 		c := exec.Command(stint, "work", "--db", db, "--kinds", "sh", "--queues", "none", "--dashboard", at, "--log-level", "warn")
 		c.Env = append(os.Environ(), "STINT_DASHBOARD_SECRET="+token, "STINT_CONFIG=")
@@ -163,22 +169,35 @@ var builtNode = sync.OnceValues(func() (string, error) {
 	}
 	_ = os.RemoveAll(filepath.Join(dir, "node_modules"))
 	for _, args := range [][]string{{"ci", "--no-audit", "--no-fund"}, {"run", "build"}} {
-		c := exec.Command("npm", args...)
-		c.Dir = dir
-		if out, err := c.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("npm %s: %w: %s", args[0], err, out)
+		if err := npm(dir, args...); err != nil {
+			return "", err
 		}
 	}
 	return dir, nil
 })
 
-func node(t *testing.T) string {
+func npm(dir string, args ...string) error {
+	c := exec.Command("npm", args...)
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("npm %s: %w: %s", args[0], err, out)
+	}
+	return nil
+}
+
+// needNode skips a test where Node or npm is not installed.
+func needNode(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(name); err != nil {
 			t.Skip("not run: there is no " + name)
 		}
 	}
+}
+
+func node(t *testing.T) string {
+	t.Helper()
+	needNode(t)
 	dir, err := builtNode()
 	if err != nil {
 		t.Skipf("not run: the TypeScript client cannot be built here: %v", err)

@@ -23,26 +23,14 @@ var faktoryClient = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c := exec.Command("npm", "install", "--no-audit", "--no-fund", "--no-save", "faktory-worker@4.7.1")
-	c.Dir = dir
-	if out, err := c.CombinedOutput(); err != nil {
-		return "", &exec.Error{Name: string(out), Err: err}
-	}
-	return filepath.Join(dir, "node_modules", "faktory-worker"), nil
+	return filepath.Join(dir, "node_modules", "faktory-worker"), npm(dir, "install", "--no-audit", "--no-fund", "--no-save", "faktory-worker@4.7.1")
 })
 
 // A client for Node that knows nothing of stint pushes jobs and works on them. One of its processes is killed while it
 // works: nothing is lost, and what failed is tried again.
 func TestAClientOfFaktoryWorksWithoutChange(t *testing.T) {
-	if testing.Short() {
-		t.Skip("not run with -short: a worker that died is waited for, and package faktory has tests of each command")
-	}
 	t.Parallel()
-	for _, name := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skip("not run: there is no " + name)
-		}
-	}
+	needNode(t)
 	client, err := faktoryClient()
 	if err != nil {
 		t.Skipf("not run: the client cannot be fetched here: %v", err)
@@ -59,12 +47,7 @@ func TestAClientOfFaktoryWorksWithoutChange(t *testing.T) {
 	t.Cleanup(s.Close)
 	t.Cleanup(func() { storetest.Verify(t, s) })
 
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := l.Addr().String()
-	_ = l.Close()
+	at := freeAddress(t)
 	var said bytes.Buffer
 	server := &process{command: func() *exec.Cmd {
 		c := exec.Command(stintCommand, "work", "--db", db, "--faktory", at, "--log-level", "warn")
