@@ -12,9 +12,10 @@ var rolesSQL string
 
 // Roles is a script that makes six roles for a schema, named after it, and
 // gives each the rights that it needs: stint_owner, stint_engine,
-// stint_producer, stint_caller, stint_worker and stint_viewer. Its comments say which role runs it
-// and when; running it again does no harm. The schema is "stint" when it is
-// empty; its name must be one that [Config] takes.
+// stint_producer, stint_caller, stint_worker and stint_viewer. Its comments say which
+// role runs it and when; running it again does no harm, nor does running it while
+// programs work. The schema is "stint" when it is empty; its name must be one that
+// [Config] takes.
 func Roles(schema string) (string, error) {
 	schema, err := schemaOr(schema)
 	if err != nil || schema == defaultSchema {

@@ -22,9 +22,6 @@ declare
   one    record;
   rights text;
 begin
-  -- An owner that waits for a table's lock would stop all that come after it.
-  perform set_config('lock_timeout', '2s', true);
-
   for one in select r.name from unnest(array['stint_owner', 'stint_engine', 'stint_producer', 'stint_caller', 'stint_worker', 'stint_viewer']) as r(name)
              where not exists (select from pg_catalog.pg_roles p where p.rolname = r.name) loop
     execute format('create role %I nologin', one.name);
@@ -38,21 +35,35 @@ begin
     create schema stint authorization stint_owner;
   end if;
   -- What another role installed goes over to the owner.
+  perform set_config('lock_timeout', '100ms', true);
   if (select n.nspowner from pg_catalog.pg_namespace n where n.nspname = 'stint') <> 'stint_owner'::regrole then
     alter schema stint owner to stint_owner;
   end if;
-  for one in select format('alter %s %s owner to stint_owner', case c.relkind when 'v' then 'view' when 'S' then 'sequence' else 'table' end, c.oid::regclass) as change
-             from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-             where n.nspname = 'stint' and c.relkind in ('r', 'v', 'S') and c.relowner <> 'stint_owner'::regrole
-             union all
-             select format('alter function %s owner to stint_owner', p.oid::regprocedure)
-             from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
-             where n.nspname = 'stint' and p.proowner <> 'stint_owner'::regrole
-             union all
-             select format('alter domain %s owner to stint_owner', t.oid::regtype)
-             from pg_catalog.pg_type t join pg_catalog.pg_namespace n on n.oid = t.typnamespace
-             where n.nspname = 'stint' and t.typtype = 'd' and t.typowner <> 'stint_owner'::regrole loop
-    execute one.change;
+  for try in 1 .. 100 loop
+    begin
+      for one in select format('alter %s %s owner to stint_owner', case c.relkind when 'v' then 'view' when 'S' then 'sequence' else 'table' end, c.oid::regclass) as change
+                 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+                 where n.nspname = 'stint' and c.relkind in ('r', 'v', 'S') and c.relowner <> 'stint_owner'::regrole
+                 union all
+                 select format('alter function %s owner to stint_owner', p.oid::regprocedure)
+                 from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+                 where n.nspname = 'stint' and p.proowner <> 'stint_owner'::regrole
+                 union all
+                 select format('alter domain %s owner to stint_owner', t.oid::regtype)
+                 from pg_catalog.pg_type t join pg_catalog.pg_namespace n on n.oid = t.typnamespace
+                 where n.nspname = 'stint' and t.typtype = 'd' and t.typowner <> 'stint_owner'::regrole loop
+        execute one.change;
+      end loop;
+      exit;
+    exception when lock_not_available or deadlock_detected then
+      -- This locks every table, and a transaction of an engine may have one of them
+      -- and want another. Who comes after a lock that is waited for waits, too: so all
+      -- are let go of before the next try.
+      if try = 100 then
+        raise;
+      end if;
+      perform pg_catalog.pg_sleep(0.1);
+    end;
   end loop;
 
   revoke all on schema stint from public, stint_engine, stint_producer, stint_caller, stint_worker, stint_viewer;

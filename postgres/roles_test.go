@@ -335,12 +335,30 @@ func (f *staff) enqueue(s *Store) int {
 }
 
 // A schema that a superuser installed goes over to the owner, and back to the
-// names that most have.
+// names that most have. Whoever works meanwhile goes on, whatever he has locked and
+// wants to lock.
 func TestTheScriptTakesOverWhatWasInstalledBefore(t *testing.T) {
 	s := newStore(t)
 	f := &staff{t: t, url: s.url(), schema: "stint"}
 	f.admin = f.url
-	f.script()
+	rows, err := s.pool.Query(t.Context(), `
+		select oid::regclass::text from pg_class where relnamespace = 'stint'::regnamespace and relkind = 'r' order by ctid desc`)
+	must(t, err)
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	must(t, err)
+	works, err := s.pool.Begin(t.Context())
+	must(t, err)
+	must(t, execMany(t.Context(), works.Conn(), "lock table "+tables[0]+" in row exclusive mode"))
+	text, err := Roles("")
+	must(t, err)
+	admin, script := f.connect(f.admin), make(chan error, 1)
+	go func() { script <- execMany(t.Context(), admin, text) }()
+	eventuallyTrue(t, "the script waits for a table", func() bool {
+		return value[bool](t, s.pool, `select exists (select from pg_locks where not granted and relation = $1::regclass)`, tables[0])
+	})
+	must(t, execMany(t.Context(), works.Conn(), "lock table "+strings.Join(tables, ", ")+" in row exclusive mode"))
+	must(t, works.Commit(t.Context()))
+	must(t, <-script)
 	f.script()
 	t.Cleanup(func() {
 		for _, role := range []string{"owner", "engine", "producer", "caller", "worker", "viewer"} {

@@ -187,7 +187,8 @@ func (a *app) migrateRolesCommand() *cobra.Command {
 Roles writes a script to standard output that makes six roles and gives each
 what it needs: stint_owner installs and upgrades, stint_engine works,
 stint_producer and stint_caller only enqueue, stint_worker performs jobs by SQL,
-stint_viewer only reads. Run it with psql before the schema is installed, and again after each upgrade:
+stint_viewer only reads. Run it with psql before the schema is installed, and
+again after each upgrade:
 
   stint migrate roles | psql "$ADMIN_URL"`), func(context.Context, *cobra.Command, []string) error {
 		if !a.db.isPostgres() && a.db.url != defaultFile {
