@@ -122,7 +122,7 @@ func (p *pool) beginLocked(b *batch) {
 	if b.queued = true; b.timer != nil {
 		b.timer.Stop()
 	}
-	p.busy.Add(1)
+	p.enter(&p.busy)
 	p.ready <- b.tasks[0]
 }
 

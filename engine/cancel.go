@@ -15,7 +15,8 @@ import (
 const cancelPause = 100 * time.Millisecond
 
 // watchCancellations cancels the handlers of jobs that were cancelled. A cancellation notifies;
-// without notifications it looks once in each beat's time.
+// without notifications it looks once in each beat's time. While nothing runs, what starts next can only
+// be cancelled after that.
 func (s *session) watchCancellations(ctx context.Context) {
 	canceller, ok := s.store.(store.Canceller)
 	if !ok {
@@ -37,8 +38,10 @@ func (s *session) watchCancellations(ctx context.Context) {
 				}
 			}
 		}
-		sleep(ctx, cancelPause)
-		return pause{next: s.config.TimeToLive / 4}, nil
+		if len(ids) == 0 && s.listening.Load() {
+			return pause{next: s.config.TimeToLive, spacing: cancelPause}, nil
+		}
+		return pause{next: s.config.TimeToLive / 4, spacing: cancelPause}, nil
 	})
 }
 

@@ -99,12 +99,19 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // every calls f after each interval until ctx ends.
 func every(ctx context.Context, interval time.Duration, f func()) {
+	everyWhile(ctx, interval, func() bool { f(); return true })
+}
+
+// everyWhile is every until f reports false.
+func everyWhile(ctx context.Context, interval time.Duration, f func() bool) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			f()
+			if !f() {
+				return
+			}
 		case <-ctx.Done():
 			return
 		}

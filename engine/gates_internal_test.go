@@ -28,7 +28,7 @@ func TestALastPermitIsKeptOnlyWhileItMayBeOfUse(t *testing.T) {
 }
 
 func TestAnEngineAsksForNoMorePermitsThanItHasSlots(t *testing.T) {
-	pool := newPool(make([]slot, 5), 0, 0)
+	pool := newPool(make([]slot, 5), 0, 0, newWakeup())
 	shared := &gate{name: "shared", held: 2, used: 1, rule: stint.LimitRule{AtOnce: 10}}
 	one, other := setOf(shared), setOf(shared)
 	one.want, other.want = 64, 64
@@ -72,7 +72,7 @@ func TestLessUrgentLanesHaveTheRoomThatALimitLeavesFreeAndNoOther(t *testing.T) 
 		"a lane that is left to others":         {urgent: gate{held: 4, rule: bound}, avoided: true, want: 2},
 		"a pause":                               {urgent: gate{held: 4, rule: bound, paused: time.Now().Add(time.Hour)}, want: 1},
 	} {
-		s := &session{pools: newPools(Config{Slots: 4}, nil, make([]slot, 4))}
+		s := &session{pools: newPools(Config{Slots: 4}, nil, make([]slot, 4), newWakeup())}
 		p := &permits{s: s, gates: map[string]*gate{}, sets: map[string]*gateSet{}, news: newWakeup()}
 		later := target{Lane: store.LimitedLane("default", 1, store.PartNormal, "", "later")}
 		p.ofLocked(&later).gates[0].held = 4
@@ -169,7 +169,7 @@ func TestATaskStartsSoonAfterTheStartsThatItGot(t *testing.T) {
 	if was := rate(21 * time.Millisecond); setOf(was).startable(now, &permits{}) || len(was.starts[0].at) != 0 {
 		t.Error("a start that has passed is used")
 	}
-	p, pool := &permits{}, newPool(make([]slot, 1), 0, 0)
+	p, pool := &permits{}, newPool(make([]slot, 1), 0, 0, newWakeup())
 	set := setOf(rate(time.Millisecond), rate(5*time.Millisecond), &gate{held: 1})
 	one := &task{entry: &store.Entry{}, runner: &kindRunner{}, pool: pool}
 	set.waiting = []*task{one}
@@ -208,7 +208,7 @@ func TestATaskStartsOnlyIfEachOfItsGatesLetsIt(t *testing.T) {
 }
 
 func TestKeysShareTheRoomOfAClaimByTheirWeights(t *testing.T) {
-	s := &session{pools: newPools(Config{Slots: 4}, nil, make([]slot, 4))}
+	s := &session{pools: newPools(Config{Slots: 4}, nil, make([]slot, 4), newWakeup())}
 	p := &permits{s: s, gates: map[string]*gate{}, sets: map[string]*gateSet{}, news: newWakeup()}
 	var list []target
 	for _, key := range []string{"tenant=a", "tenant=b"} {
@@ -248,7 +248,7 @@ func TestAGateThatNobodyUsesIsForgottenWithItsSets(t *testing.T) {
 
 func TestNoPermitIsPassedOnOnceTheSessionStops(t *testing.T) {
 	for _, stopped := range []bool{false, true} {
-		all := pools{all: []*pool{newPool(make([]slot, 2), 0, 0)}}
+		all := pools{all: []*pool{newPool(make([]slot, 2), 0, 0, newWakeup())}}
 		set := setOf(&gate{name: "one", held: 1, rule: stint.LimitRule{AtOnce: 1}})
 		set.runIn(all.all[0])
 		p := &permits{s: &session{capacity: newWakeup()}, news: newWakeup(), sets: map[string]*gateSet{"one": set}}

@@ -247,7 +247,7 @@ func (p *permits) claimed(lane store.Lane, n int, full bool) {
 
 // wait has a task wait for permits.
 func (p *permits) wait(t *task, limits string) {
-	t.pool.limited.Add(1)
+	t.pool.enter(&t.pool.limited)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	set := p.setLocked(limits)

@@ -27,6 +27,7 @@ type pool struct {
 	limited      atomic.Int64 // entries claimed for it that wait for permits
 	aloneWaiting atomic.Bool  // suspects wait for their turn
 	started      atomic.Int64 // tasks that reached a slot
+	filled       wakeups      // notified when it has something: its returner's, and its session's
 	wakeAt       atomic.Int64 // the claim stage sleeps while more than these are busy
 	pace         *pace
 	bound        func() int // Config.AtOnce; nil for none
@@ -43,10 +44,10 @@ type pools struct {
 	rest *pool // of queues without slots of their own; nil when there are none to work on
 }
 
-func newPools(c Config, runners map[string]*kindRunner, all []slot) pools {
+func newPools(c Config, runners map[string]*kindRunner, all []slot, filled *wakeup) pools {
 	most := mostGathered(runners)
 	if len(c.QueueSlots) == 0 {
-		p := newPool(all, maxPrefetch, most)
+		p := newPool(all, maxPrefetch, most, filled)
 		p.bound = c.AtOnce
 		return pools{all: []*pool{p}, rest: p}
 	}
@@ -54,7 +55,7 @@ func newPools(c Config, runners map[string]*kindRunner, all []slot) pools {
 	ahead := max(leastPrefetch, maxPrefetch/len(c.QueueSlots))
 	for _, queue := range slices.Sorted(maps.Keys(c.QueueSlots)) {
 		n := c.QueueSlots[queue]
-		p := newPool(all[:n], ahead, most)
+		p := newPool(all[:n], ahead, most, filled)
 		all = all[n:]
 		l.all = append(l.all, p)
 		if queue == "*" {
@@ -66,7 +67,7 @@ func newPools(c Config, runners map[string]*kindRunner, all []slot) pools {
 	return l
 }
 
-func newPool(slots []slot, ahead, gathered int) *pool {
+func newPool(slots []slot, ahead, gathered int, filled *wakeup) *pool {
 	// The channels have room for more than is ever claimed, so that neither the
 	// claim stage nor the returner waits on its own output.
 	room := ahead + 1 + len(slots)
@@ -76,8 +77,8 @@ func newPool(slots []slot, ahead, gathered int) *pool {
 		g = newGathering(gathered)
 	}
 	return &pool{
-		gathering: g,
-		ready:     make(chan *task, room), alone: make(chan *task, room), foreign: make(chan *task, room),
+		gathering: g, filled: wakeups{newWakeup(), filled},
+		ready: make(chan *task, room), alone: make(chan *task, room), foreign: make(chan *task, room),
 		slots: slots, atOnce: len(slots) * max(1, gathered), maxAhead: ahead, pace: newPace(len(slots), time.Now()),
 	}
 }
@@ -99,6 +100,9 @@ func (l pools) hasRoom(now time.Time) bool {
 	}
 	return false
 }
+
+// busy reports whether anything was claimed that has not ended.
+func (l pools) busy() bool { return slices.ContainsFunc(l.all, (*pool).holds) }
 
 // avoids reports whether a lane is left to other engines for a while.
 func (l pools) avoids(lane store.LaneID, now time.Time) bool {
@@ -185,7 +189,7 @@ func (p *pool) place(t *task) {
 		p.gather(t)
 		return
 	}
-	p.busy.Add(1)
+	p.enter(&p.busy)
 	switch {
 	case t.runner == nil:
 		p.foreign <- t
@@ -195,6 +199,15 @@ func (p *pool) place(t *task) {
 		p.ready <- t
 	}
 }
+
+// enter counts something that the pool has from now on. It does so before anybody else sees that.
+func (p *pool) enter(as *atomic.Int64) {
+	as.Add(1)
+	p.filled.notifyAll()
+}
+
+// holds reports whether it has anything that has not ended.
+func (p *pool) holds() bool { return p.busy.Load()+p.limited.Load() > 0 }
 
 // taskEnded notes that a task, or a batch, that ran for so long no longer takes room, and reports
 // whether the claim stage may be waiting for that: to wake it for every task would cost too much.

@@ -43,6 +43,7 @@ func (s *session) runReturner(p *pool, ended chan<- *task) {
 	w := &returner{s: s, p: p, ended: ended, patience: staleAfter}
 	tick := time.NewTicker(staleAfter / 2)
 	defer tick.Stop()
+	var filled <-chan struct{} // while the pool has nothing, and there are no ticks
 	for {
 		come, turn := p.alone, s.aloneTurn
 		if w.next != nil {
@@ -61,8 +62,14 @@ func (s *session) runReturner(p *pool, ended chan<- *task) {
 			w.tryTurn()
 		case turn <- struct{}{}:
 			w.startTurn()
+		case <-filled:
+			filled = nil
+			tick.Reset(staleAfter / 2)
 		case <-tick.C:
-			w.tick()
+			if w.tick(); !p.holds() {
+				filled = p.filled[0].c
+				tick.Stop()
+			}
 		}
 	}
 }
@@ -101,7 +108,7 @@ func (w *returner) startTurn() {
 	}
 }
 
-// tick is called every half staleAfter.
+// tick is called every half staleAfter while the pool has anything.
 func (w *returner) tick() {
 	p := w.p
 	if now := p.started.Load(); now != w.started || len(p.ready) == 0 {

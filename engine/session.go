@@ -62,6 +62,7 @@ type session struct {
 	slots      []slot
 	pauses     pauses
 	pools      pools
+	filled     *wakeup // the pools have something
 	inlineRuns inlineRuns
 	ended      chan *task             // to the last stage
 	aloneTurn  chan struct{}          // holds one value while a suspect runs alone
@@ -89,7 +90,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	s := &session{
 		Engine: e, token: store.EngineID(random63()), me: processIdentity(identity()), beat: time.Now(),
 		stopping: make(chan struct{}), draining: make(chan struct{}),
-		wakeups: newWakeups(len(e.singletonTasks)), capacity: newWakeup(),
+		wakeups: newWakeups(len(e.singletonTasks)), capacity: newWakeup(), filled: newWakeup(),
 		beatRequests: make(chan chan<- bool), stepRequests: make(chan *stepRequest), stepsOver: make(chan struct{}), slots: make([]slot, e.config.Slots), aloneTurn: make(chan struct{}, 1),
 		runners: newKindRunners(e.mux), inflight: newInflight(), remains: newRemains(), ended: make(chan *task, maxPrefetch), hooks: newHooks(ctx, e.mux, e.config.Slots),
 	}
@@ -98,7 +99,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	}
 	s.inlineRuns.first = 1
 	s.permits = s.newPermits()
-	s.pools = newPools(e.config, s.runners, s.slots)
+	s.pools = newPools(e.config, s.runners, s.slots, s.filled)
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.setFenceAt(s.beat.Add(e.config.TimeToLive * 3 / 4))
 	e.liveness.beats.mark()

@@ -73,17 +73,25 @@ func (s *session) announceLong(ctx context.Context) {
 	if s.config.Beside != nil {
 		often = min(often, longestHidden)
 	}
-	every(ctx, often, func() {
-		long := false
-		for one := range s.eachSlot {
-			pos := one.pos.Load()
-			long = long || pos != 0 && pos == one.seen && pos != one.told.Load()
-			one.seen = pos
+	for {
+		select {
+		case <-s.filled.c:
+		case <-ctx.Done():
+			return
 		}
-		if long {
-			s.announceWithin(s.work) // also of a job whose taker has died since
-		}
-	})
+		everyWhile(ctx, often, func() bool {
+			busy, long := s.pools.busy(), false
+			for one := range s.eachSlot {
+				pos := one.pos.Load()
+				long = long || pos != 0 && pos == one.seen && pos != one.told.Load()
+				one.seen = pos
+			}
+			if long {
+				s.announceWithin(s.work) // also of a job whose taker has died since
+			}
+			return busy
+		})
+	}
 }
 
 // longestHidden is about half of how long a job that an engine beside another one runs is not announced.

@@ -131,7 +131,7 @@ func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.He
 		}
 		return err
 	}
-	beat := statement{s.sql.in(beatSQL), []any{engine, b.Low, notNil(b.Running), b.Number, len(s.steps)}}
+	beat := statement{s.sql.beat, []any{engine, b.Low, notNil(b.Running), b.Number, len(s.steps)}}
 	if len(b.Logs) == 0 {
 		err = s.once(ctx, scan, beat.text, beat.args...)
 	} else {

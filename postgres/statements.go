@@ -20,6 +20,7 @@ type statements struct {
 	one, oneOfPolicy, oneOfMore                 string
 	enqueue, schedule, keyed, unique            string
 	reserve                                     string
+	beat                                        string
 	notify, notifyWork, notifyDue, passOn, ring string
 	look, claim, taken, fetch                   string
 	claimLanes, takenOfLanes                    string
@@ -41,7 +42,7 @@ func (q *statements) load(schema string) {
 		"pg_notify('stint'", "pg_notify('"+q.channel+"'",
 	)
 	for text, into := range map[string]*string{
-		oneSQL: &q.one, oneOfPolicySQL: &q.oneOfPolicy, oneOfMoreSQL: &q.oneOfMore, enqueueSQL: &q.enqueue, scheduleSQL: &q.schedule, keyedSQL: &q.keyed, uniqueSQL: &q.unique, reserveSQL: &q.reserve, notifySQL: &q.notify, notifyWorkSQL: &q.notifyWork, notifyDueSQL: &q.notifyDue, passOnSQL: &q.passOn, ringSQL: &q.ring,
+		oneSQL: &q.one, oneOfPolicySQL: &q.oneOfPolicy, oneOfMoreSQL: &q.oneOfMore, enqueueSQL: &q.enqueue, scheduleSQL: &q.schedule, keyedSQL: &q.keyed, uniqueSQL: &q.unique, reserveSQL: &q.reserve, beatSQL: &q.beat, notifySQL: &q.notify, notifyWorkSQL: &q.notifyWork, notifyDueSQL: &q.notifyDue, passOnSQL: &q.passOn, ringSQL: &q.ring,
 		lookSQL: &q.look, claimSQL: &q.claim, takenSQL: &q.taken, fetchSQL: &q.fetch,
 		lookSinceSQL: &q.lookSince, claimLanesSQL: &q.claimLanes, takenOfLanesSQL: &q.takenOfLanes,
 		finishSQL: &q.finish, finishLogsSQL: &q.finishLogs, recordSQL: &q.record, promoteSQL: &q.promote, dueSQL: &q.due, fireSQL: &q.fire,
