@@ -50,6 +50,7 @@ var conditions = []struct {
 	{gateway.ErrElsewhere, "elsewhere", http.StatusNotFound, ""},
 	{gateway.ErrLost, "lost", http.StatusGone, ""},
 	{gateway.ErrClosed, "closed", http.StatusServiceUnavailable, ""},
+	{gateway.ErrFull, "full", http.StatusServiceUnavailable, ""},
 	{gateway.ErrUnanswered, "unanswered", http.StatusServiceUnavailable, "the database did not answer: ask again"},
 	{gateway.ErrSuspended, "suspended", http.StatusConflict, ""},
 	{stint.ErrFenced, "fenced", http.StatusGone, ""},

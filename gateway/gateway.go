@@ -53,6 +53,9 @@ var (
 	// ErrClosed says that the gateway takes no workers since it is being stopped.
 	ErrClosed = errors.New("gateway: it is being stopped")
 
+	// ErrFull says that this gateway has [MaxWorkers].
+	ErrFull = errors.New("gateway: it has as many workers as it takes: join at another one, or again later")
+
 	// ErrUnanswered says that the database did not take a heartbeat.
 	ErrUnanswered = errors.New("gateway: the database did not answer: ask again")
 
@@ -77,10 +80,12 @@ type Gateway struct {
 	config Config
 
 	missedFor time.Duration // see worker
+	most      int           // workers
 
 	mu        sync.Mutex
 	workers   map[store.EngineID]*worker
 	left      map[store.EngineID]time.Time // workers that this gateway had, and when they ended
+	engines   int                          // that run
 	closed    bool
 	running   sync.WaitGroup // engines
 	finishing sync.WaitGroup // calls of Finish
@@ -90,7 +95,7 @@ type Gateway struct {
 
 // New returns a gateway to a store. Close ends it.
 func New(st Store, c Config) *Gateway {
-	return &Gateway{store: st, config: c, missedFor: MaxWait, workers: map[store.EngineID]*worker{}, left: map[store.EngineID]time.Time{}}
+	return &Gateway{store: st, config: c, missedFor: MaxWait, most: MaxWorkers, workers: map[store.EngineID]*worker{}, left: map[store.EngineID]time.Time{}}
 }
 
 // Close lets go of all workers at once. They stay in the roster for their time to live, and may go on with what
@@ -299,6 +304,10 @@ func (g *Gateway) start(ctx context.Context, w *worker, joined chan<- error) err
 	if g.closed {
 		return ErrClosed
 	}
+	if g.engines >= g.most {
+		return ErrFull
+	}
+	g.engines++
 	g.running.Go(func() {
 		defer close(w.left)
 		err := w.engine.Run(ctx)
@@ -313,6 +322,7 @@ func (g *Gateway) start(ctx context.Context, w *worker, joined chan<- error) err
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
+		g.engines--
 		delete(g.workers, w.id)
 		if err == nil { // otherwise the roster says whether it lives, at another gateway
 			g.left[w.id] = time.Now()

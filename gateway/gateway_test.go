@@ -878,6 +878,25 @@ func engineBury(t *testing.T, s full, id store.EngineID) error {
 	return err
 }
 
+func TestAGatewayTakesOnlySoManyWorkers(t *testing.T) {
+	onEach(t, func(t *testing.T, s full) {
+		g := open(t, s)
+		g.SetMost(2)
+		first := join(t, g, gateway.Joining{Kinds: kinds("k")})
+		join(t, g, gateway.Joining{Kinds: kinds("k")})
+		third := gateway.Joining{Kinds: kinds("k"), Slots: 1}
+		if _, err := g.Join(t.Context(), third); !errors.Is(err, gateway.ErrFull) {
+			t.Errorf("the third joins: %v", err)
+		}
+		if err := g.Leave(t.Context(), first.id); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Join(t.Context(), third); err != nil {
+			t.Errorf("when the first has left: %v", err)
+		}
+	})
+}
+
 func TestWhatAWorkerMayNotBe(t *testing.T) {
 	onEach(t, func(t *testing.T, s full) {
 		g := open(t, s)

@@ -18,6 +18,7 @@ import (
 // Bounds of what a worker may ask for.
 const (
 	MaxSlots      = 1000
+	MaxWorkers    = 5000             // of one gateway
 	MaxWait       = 25 * time.Second // of a long poll: proxies cut what takes 30
 	MinTimeToLive = 5 * time.Second
 	MaxTimeToLive = 15 * time.Minute
