@@ -377,7 +377,7 @@ func TestAJobIsSentASignalOnItsPage(t *testing.T) {
 			}
 		}
 	}
-	const panel, form = `<h2 id="signals">`, `action="/jobs/\d+/signal"`
+	const panel, form = `<h2 id="signals-title">`, `action="/jobs/\d+/signal"`
 	shows(false, panel)
 	if _, err := worker.RunReady(t.Context(), nil); err != nil {
 		t.Fatal(err)

@@ -131,7 +131,7 @@ func goldenPages(t *testing.T) map[string]struct {
 			{Name: "charge <b>", Began: noon.Add(-49 * time.Minute), Ended: noon.Add(-48 * time.Minute), Result: json.RawMessage(`{"ref":"<7>"}`)},
 			{Name: "report", Began: noon.Add(-48 * time.Minute), Ended: noon.Add(-48 * time.Minute), Bytes: 20_000},
 			{Name: "hidden", Began: noon.Add(-48 * time.Minute), Ended: noon.Add(-48 * time.Minute)},
-		}}, Earlier: 1234, History: []attempt{{failed.Attempts[1], view.Result{}}, {failed.Attempts[0], view.Result{}}}, Related: []stint.JobInfo{waiting}, More: true}},
+		}}, Earlier: 1234, History: historyOf(&failed), Related: []stint.JobInfo{waiting}, More: true}},
 		"job-running": {"/jobs/44", jobPage{Job: view.Job{JobInfo: &running, Progress: []stint.Progress{{Run: 44, Attempt: 1, N: 3, At: noon.Add(-2 * time.Second), Fraction: 0.995, Text: "page <40>"}}, Log: []stint.LogLine{
 			{Run: 44, Attempt: 1, N: 2, At: noon.Add(-4 * time.Second), Text: "page <b> is loaded"},
 			{Run: 44, Attempt: 1, N: 1235, At: noon.Add(-3 * time.Second), Level: slog.LevelError, Text: "\x1b[31mno\x1b[0m"},
@@ -148,7 +148,7 @@ func goldenPages(t *testing.T) map[string]struct {
 		"questions":      {"/questions", questionsPage{Questions: []store.OpenQuestion{{Job: 49, Kind: "order <b>", Queue: "default", Name: "approve <b>", Asked: noon.Add(-time.Hour), Question: *pay}}, Next: 49}},
 		"questions-none": {"/questions", questionsPage{}},
 		"job-needing":    {"/jobs/48", jobPage{Job: view.Job{JobInfo: &needing}}},
-		"job-flow":       {"/jobs/12", jobPage{Job: view.Job{JobInfo: &flow}, Graph: graph, History: []attempt{{flow.Attempts[0], view.Result{}}}, Related: []stint.JobInfo{needing}}},
+		"job-flow":       {"/jobs/12", jobPage{Job: view.Job{JobInfo: &flow}, Graph: graph, History: historyOf(&flow), Related: []stint.JobInfo{needing}}},
 		"job-waiting":    {"/jobs/45", jobPage{Job: view.Job{JobInfo: &ready, Ahead: 1234}, Crew: view.Crew{Engines: []store.EngineInfo{worker.EngineInfo}}}},
 		"job-limited":    {"/jobs/46", jobPage{Job: view.Job{JobInfo: &limited}, Crew: view.Crew{Engines: []store.EngineInfo{worker.EngineInfo}, Gates: []store.GateInfo{smtp, tenant}}, InUse: gatesOf([]store.GateInfo{smtp, tenant})}},
 		"limits":         {"/limits", limitsPage{limits}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -29,7 +30,7 @@ type jobPage struct {
 	Graph         *flowGraph      // if it is a flow
 }
 
-func (p jobPage) title() string { return "Job " + p.ID.String() }
+func (p jobPage) title() string { return p.Kind + " " + p.ID.String() }
 
 // Record is an attempt, under a name that leaves .Attempt to its number.
 type Record = stint.Attempt
@@ -37,7 +38,37 @@ type Record = stint.Attempt
 // attempt is one as the page shows it.
 type attempt struct {
 	Record
+	Name   string // "2", or "2, run 3" if the runs before did not count
 	Result view.Result
+}
+
+func historyOf(j *stint.JobInfo) (history []attempt) {
+	for i, x := range slices.Backward(j.Attempts) {
+		history = append(history, attempt{x, runName(j.Attempts, i, ", run "), view.ResultOf(j.Kind, x.Result)})
+	}
+	return history
+}
+
+// Completed reports whether it completed the job.
+func (a attempt) Completed() bool { return a.Record.Outcome == stint.OutcomeCompleted }
+
+// LastError is the last attempt if it ended with an error, unless the job was completed all the same or ends otherwise.
+func (p jobPage) LastError() *attempt {
+	if len(p.History) == 0 || p.History[0].Error == nil || p.State == stint.Cancelled {
+		return nil
+	}
+	return &p.History[0]
+}
+
+// Outcome is what the job came to, if that is anything.
+func (p jobPage) Outcome() *view.Result {
+	if len(p.History) == 0 || !p.History[0].Completed() {
+		return nil
+	}
+	if r := &p.History[0].Result; len(r.Facts) > 0 || r.Output != "" || len(r.JSON) > 0 {
+		return r
+	}
+	return nil
 }
 
 const (
@@ -79,10 +110,7 @@ func (b *Dashboard) job(r *http.Request) (any, error) {
 	p.Steps = p.Steps[p.Earlier:]
 	p.SignalsBefore = max(0, len(p.Signals)-shownSignals)
 	p.Signals = p.Signals[p.SignalsBefore:]
-	for i := len(j.Attempts) - 1; i >= 0; i-- {
-		x := j.Attempts[i]
-		p.History = append(p.History, attempt{x, view.ResultOf(j.Kind, x.Result)})
-	}
+	p.History = historyOf(j.JobInfo)
 	related, err := b.store.Jobs(r.Context(), store.Filter{Correlation: j.Correlation, Limit: relatedJobs + 2})
 	if err != nil {
 		return nil, err
@@ -126,7 +154,7 @@ func (p jobPage) Timeline(now time.Time) template.HTML {
 		if x.Slot == 0 || began.Before(from) {
 			began = x.Finished // it never began, or nobody knows when
 		}
-		lane := chart.Lane{Name: fmt.Sprint(x.Attempt)}
+		lane := chart.Lane{Name: runName(p.Attempts, i, ".")}
 		if began.After(from) {
 			lane.Segments = append(lane.Segments, waited(i, from, began))
 		}
@@ -134,22 +162,38 @@ func (p jobPage) Timeline(now time.Time) template.HTML {
 		t.Lanes = append(t.Lanes, lane)
 		from = later(from, x.Finished)
 	}
+	next := runName(append(slices.Clip(p.Attempts), Record{Attempt: p.Attempt}), len(p.Attempts), ".")
 	switch {
 	case p.State.Final():
 	case p.State == stint.Running:
-		lane, ready := chart.Lane{Name: fmt.Sprint(p.Attempt)}, p.RunsFrom(now)
+		lane, ready := chart.Lane{Name: next}, p.RunsFrom(now)
 		if ready.After(from) {
 			lane.Segments = append(lane.Segments, waited(len(p.Attempts), from, ready))
 		}
 		lane.Segments = append(lane.Segments, chart.Segment{Name: "ready, then running", Class: chart.Own, From: later(from, ready)})
 		t.Lanes = append(t.Lanes, lane)
 	default:
-		t.Lanes = append(t.Lanes, chart.Lane{Name: fmt.Sprint(p.Attempt), Segments: []chart.Segment{waited(len(p.Attempts), from, time.Time{})}})
+		t.Lanes = append(t.Lanes, chart.Lane{Name: next, Segments: []chart.Segment{waited(len(p.Attempts), from, time.Time{})}})
 	}
 	if n := len(t.Lanes) - shownAttempts; n > 0 {
 		t.Lanes = t.Lanes[n:]
 	}
 	return template.HTML(t.Figure()) // what it says is escaped by it
+}
+
+// runName is the number of an attempt, and behind it which run of that number it is, if there were others: those that
+// are not charged leave the number to the next.
+func runName(all []Record, i int, run string) string {
+	before := 0
+	for _, x := range all[:i] {
+		if x.Attempt == all[i].Attempt {
+			before++
+		}
+	}
+	if before == 0 {
+		return strconv.Itoa(all[i].Attempt)
+	}
+	return fmt.Sprint(all[i].Attempt, run, before+1)
 }
 
 // RunsFrom is the earliest that the attempt began which goes on: when it was
@@ -169,7 +213,7 @@ func (p jobPage) RunsFrom(now time.Time) time.Time {
 func waited(before int, from, to time.Time) chart.Segment {
 	s := chart.Segment{Name: "waited", Class: chart.Muted, From: from, To: to}
 	if before > 0 {
-		s.Name = "waited for the next attempt"
+		s.Name, s.Class = "waited for the next attempt", chart.Own
 	}
 	return s
 }
@@ -180,7 +224,7 @@ func classOf(o stint.Outcome) chart.Class {
 			return s.class
 		}
 	}
-	return chart.Muted
+	return chart.Own
 }
 
 func later(a, b time.Time) time.Time {

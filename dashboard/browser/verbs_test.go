@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
@@ -409,4 +410,29 @@ func TestAQuestionIsAnsweredByAClick(t *testing.T) {
 	b.submit(`button[value="pay"]`)
 	b.until(`document.querySelector(".flash.ok")?.textContent.startsWith("It is answered: pay, by ann")`)
 	answered(id, "pay", "ann", "by mail")
+}
+
+// The tabs of a job's page need no scripts, and stay where they are while the page follows the job.
+func TestTheTabsOfAJobShowOnePartAtATime(t *testing.T) {
+	b := newBoard(t)
+	id := b.enqueue("good", stint.Delay(time.Hour))
+	shown := func(want string) {
+		t.Helper()
+		b.until(fmt.Sprintf(`[...document.querySelectorAll(".tab")].filter((tab) => tab.checkVisibility()).map((tab) => tab.id).join() === %q`, want))
+	}
+	for _, scripts := range []bool{true, false} {
+		act(b.tab, "switch scripts", command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !scripts}))
+		b.visit(b.job(id))
+		shown("attempts")
+		b.click(`nav.tabs a[href="#arguments"]`)
+		shown("arguments")
+		if !scripts {
+			break
+		}
+		if _, err := b.store.Cancel(t.Context(), []stint.ID{id}, ""); err != nil {
+			t.Fatal(err)
+		}
+		b.until(`document.querySelector("h1 .badge").textContent === "cancelled"`)
+		shown("arguments")
+	}
 }

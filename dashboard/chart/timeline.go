@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stint-go/stint/internal/duration"
+	"github.com/stint-go/stint/internal/words"
 )
 
 // Timeline shows the history of one thing on an axis of time: a job that waits,
@@ -139,7 +139,7 @@ func classIn(legend []key, s Segment) string {
 }
 
 func (c Timeline) took(s Segment) string {
-	text := "for " + duration.Format(max(c.end(s).Sub(s.From), 0))
+	text := "for " + words.Took(max(c.end(s).Sub(s.From), 0))
 	if s.To.IsZero() {
 		text += " so far"
 	}
