@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/klauspost/compress/gzhttp"
+
 	"github.com/stint-go/stint/api"
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/dashboard/link"
@@ -107,6 +109,11 @@ func New(store Store, c Config) (*Dashboard, error) {
 	if b.templates, err = parse(c.Path); err != nil {
 		return nil, err
 	}
+	// The length of an answer tells less of a secret in it.
+	compressed, err := gzhttp.NewWrapper(gzhttp.RandomJitter(32, 0, false))
+	if err != nil {
+		return nil, err
+	}
 	if b.answering, err = answeringTemplate(c.Path); err != nil {
 		return nil, err
 	}
@@ -115,13 +122,14 @@ func New(store Store, c Config) (*Dashboard, error) {
 	}
 	inner := http.NewServeMux()
 	inner.Handle(api.Prefix+"/", handler)
-	inner.Handle("GET /assets/", assets())
+	inner.Handle("GET "+api.Prefix+"/", compressed(handler))
+	inner.Handle("GET /assets/", compressed(assets()))
 	inner.HandleFunc("GET /events", b.events)
 	if c.Metrics != nil {
 		inner.Handle("GET /metrics", c.Metrics)
 	}
 	for i := range pages {
-		inner.Handle("GET "+pages[i].path, b.serve(&pages[i]))
+		inner.Handle("GET "+pages[i].path, compressed(b.serve(&pages[i])))
 	}
 	for _, f := range forms() {
 		inner.Handle("POST "+f.path, b.submit(&f))

@@ -315,6 +315,47 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 	}
 }
 
+func TestFieldsThatWereLeftEmptyAreNotInTheAddress(t *testing.T) {
+	s := open(t)
+	s.knock()
+	for path, want := range map[string]string{
+		"/jobs?kind=good&queue=&tag=&text=": "/jobs?kind=good", "/jobs?kind=&state=failed&state=": "/jobs?state=failed", "/jobs?kind=": "/jobs",
+	} {
+		r, err := s.client.Get(s.server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		if at := strings.TrimPrefix(r.Request.URL.String(), s.server.URL); at != want || r.StatusCode != http.StatusOK {
+			t.Errorf("%s leads to %s, %d, want %s", path, at, r.StatusCode, want)
+		}
+	}
+}
+
+func TestPagesAreCompressed(t *testing.T) {
+	s := open(t)
+	s.fill()
+	s.knock()
+	style := regexp.MustCompile(`/assets/[^"]+/style.css`).FindString(s.page("/"))
+	for path, want := range map[string]string{"/": "gzip", "/jobs": "gzip", "/api/v1/jobs": "gzip", style: "gzip", "/events?page=%2Fjobs": ""} {
+		ctx, cancel := context.WithCancel(t.Context())
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.server.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Accept-Encoding", "gzip")
+		r, err := s.client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Header.Get("Content-Encoding"); got != want || r.StatusCode != http.StatusOK {
+			t.Errorf("%s is answered %d, in the encoding %q", path, r.StatusCode, got)
+		}
+		cancel()
+		r.Body.Close()
+	}
+}
+
 func TestNumbersStayExactHoweverLarge(t *testing.T) {
 	s := open(t)
 	id := s.fill()["good"]

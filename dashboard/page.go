@@ -98,6 +98,10 @@ func (b *Dashboard) serve(p *page) http.HandlerFunc {
 			b.fail(w, r, http.StatusForbidden, "This is for the role "+needs.String()+".")
 			return
 		}
+		if query, some := withoutEmpty(r.URL.Query()); some {
+			http.Redirect(w, r, b.config.Path+address(r.URL.Path, query), http.StatusSeeOther)
+			return
+		}
 		made := r.Header.Get(partial)
 		l, known := b.watches.since(r, made)
 		if !known {
@@ -236,6 +240,21 @@ func assets() http.Handler {
 		w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
 		server.ServeHTTP(w, r)
 	})
+}
+
+// withoutEmpty leaves out what a form sends of fields in which nothing was entered, and reports whether there was any:
+// the address of a page is to be read, and sent to others.
+func withoutEmpty(query url.Values) (url.Values, bool) {
+	some := false
+	for name, values := range query {
+		full := slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
+		if some = some || len(full) < len(values); len(full) == 0 {
+			delete(query, name)
+		} else {
+			query[name] = full
+		}
+	}
+	return query, some
 }
 
 // address appends a query to a path.
