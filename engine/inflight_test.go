@@ -126,7 +126,10 @@ func (f late) Held(ctx context.Context, token store.EngineID, serial int64, know
 	claims, err := f.anyStore.Held(ctx, token, serial, known...)
 	if f.told.Add(int32(len(claims))); len(known)+len(claims) > 0 {
 		f.asked()
-		<-f.recorded
+		select {
+		case <-f.recorded:
+		case <-ctx.Done():
+		}
 	}
 	return claims, err
 }
@@ -139,7 +142,7 @@ func TestWhatWasRecordedMeanwhileIsNotSaidToBeReturned(t *testing.T) {
 		handle(mux, "work", func(context.Context, *stint.Job) error { <-asked; return nil })
 		var returned atomic.Int32
 		enqueue(t, s, "work", `{}`)
-		stop := start(t, f, mux, engine.Config{TimeToLive: time.Second, OnEvent: func(e event.Event) {
+		stop := start(t, f, mux, engine.Config{TimeToLive: 4 * time.Second, OnEvent: func(e event.Event) {
 			switch e.Type {
 			case event.EventEnded:
 				close(f.recorded)
