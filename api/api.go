@@ -154,7 +154,7 @@ func New(st Store, c Config) *Handler {
 	for _, schema := range schemas.Map() {
 		neverNull(schema)
 	}
-	return &Handler{mux, a.OpenAPI()}
+	return &Handler{withProblems(mux), a.OpenAPI()}
 }
 
 // ways are those in which one can say who one is, as far as a [guard.Guard] is told

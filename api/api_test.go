@@ -546,6 +546,32 @@ func TestProblemsSayWhichErrorTheyAre(t *testing.T) {
 	}
 }
 
+func TestUnknownPathsAndMethodsAreProblems(t *testing.T) {
+	s := open(t)
+	for _, c := range []struct {
+		method, path string
+		status       int
+		detail       string
+	}{
+		{"GET", "/nothing", 404, "the API has no /api/v1/nothing: /api/v1/openapi.json lists what there is"},
+		{"GET", "/jobs/7/nothing", 404, "the API has no /api/v1/jobs/7/nothing: /api/v1/openapi.json lists what there is"},
+		{"PUT", "/jobs", 405, "PUT is not for this path, which takes GET, HEAD, POST"},
+		{"DELETE", "/queues/mail/pause", 405, "DELETE is not for this path, which takes POST"},
+	} {
+		r := httptest.NewRequest(c.method, api.Prefix+c.path, nil)
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, r.WithContext(guard.With(r.Context(), s.who)))
+		var p api.Problem
+		err := json.Unmarshal(w.Body.Bytes(), &p)
+		if kind := w.Header().Get("Content-Type"); err != nil || kind != "application/problem+json" || w.Code != c.status || p.Status != c.status || p.Title != http.StatusText(c.status) || p.Detail != c.detail {
+			t.Errorf("%s %s answers %d %s %s, %v", c.method, c.path, w.Code, kind, w.Body, err)
+		}
+		if allow := w.Header().Get("Allow"); (allow != "") != (c.status == 405) {
+			t.Errorf("%s %s allows %q", c.method, c.path, allow)
+		}
+	}
+}
+
 func TestADeepLookIsForOperators(t *testing.T) {
 	s := open(t)
 	for role, status := range map[guard.Role]int{guard.Viewer: 403, guard.Operator: 200} {
