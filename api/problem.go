@@ -41,9 +41,11 @@ var conditions = []struct {
 }{
 	{stint.ErrNotFound, "no-such-job", http.StatusNotFound, ""},
 	{stint.ErrEnded, "ended", http.StatusConflict, ""},
+	{errNotEnded, "not-ended", http.StatusConflict, ""},
 	{stint.ErrNotAsked, "not-asked", http.StatusNotFound, ""},
 	{stint.ErrNoAnswer, "no-answer", http.StatusConflict, ""},
 	{stint.ErrNoSchedule, "no-such-schedule", http.StatusNotFound, ""},
+	{ops.ErrNoQueue, "no-such-queue", http.StatusNotFound, ""},
 	{ops.ErrNoLimit, "no-such-limit", http.StatusNotFound, ""},
 	{ops.ErrFreeLease, "free-lease", http.StatusNotFound, ""},
 	{store.ErrBuried, "no-such-engine", http.StatusNotFound, "there is no such engine in the roster"},
