@@ -66,6 +66,28 @@ func FuzzRetention(f *testing.F) {
 	})
 }
 
+func FuzzKinds(f *testing.F) {
+	for _, text := range []string{
+		`{"name":"mail","queue":"post","priority":-3,"retry":"fixed:2:1s","timeout":"1m30s","start_within":"2w","max_losses":0,"tags":["a"],"unique":"until-ended"}`,
+		`{"name":"mail","retry":"none"}`, `{"timeout":"-1s"}`, `{"timeout":60}`, `{"retry":{"policy":"none"}}`, `{}`, `null`, `[]`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var kind, again stint.KindInfo
+		if json.Unmarshal(text, &kind) != nil {
+			return
+		}
+		written, err := json.Marshal(kind)
+		if err == nil {
+			err = json.Unmarshal(written, &again)
+		}
+		if err != nil || again.Timeout != kind.Timeout || again.StartWithin != kind.StartWithin || again.Retry.String() != kind.Retry.String() || again.Name != strings.ToValidUTF8(kind.Name, "\ufffd") {
+			t.Errorf("%s is %+v, written as %s, and read again as %+v: %v", text, kind, written, again, err)
+		}
+	})
+}
+
 func FuzzOutcomes(f *testing.F) {
 	for _, text := range []string{"", "completed", "failed", "snoozed", "returned", "lost", "cancelled", "expired", "skipped", "unknown", "Lost"} {
 		f.Add(text)

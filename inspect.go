@@ -3,6 +3,8 @@ package stint
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/stint-go/stint/retry"
 )
 
 // JobInfo is a job as people see it.
@@ -52,21 +54,21 @@ type JobInfo struct {
 	// their producer set, or else the first job's ID. It is never empty.
 	Correlation string `json:"correlation"`
 
-	Retry     string        `json:"retry"` // in the text form of package retry
-	Timeout   time.Duration `json:"timeout,omitempty"`
-	StartBy   time.Time     `json:"start_by,omitzero"` // the instant after which no attempt begins
-	MaxLosses int           `json:"max_losses"`
-	Unique    string        `json:"unique,omitempty"` // as in [NewJob]
-	Limits    []string      `json:"limits,omitempty"` // the limits that it waits for, with their keys
-	Created   time.Time     `json:"created"`
-	Due       time.Time     `json:"due"`
+	Retry     string         `json:"retry"` // in the text form of package retry
+	Timeout   retry.Duration `json:"timeout,omitempty"`
+	StartBy   time.Time      `json:"start_by,omitzero"` // the instant after which no attempt begins
+	MaxLosses int            `json:"max_losses"`
+	Unique    string         `json:"unique,omitempty"` // as in [NewJob]
+	Limits    []string       `json:"limits,omitempty"` // the limits that it waits for, with their keys
+	Created   time.Time      `json:"created"`
+	Due       time.Time      `json:"due"`
 
 	// Started and Finished are those of the last attempt. For a cancelled job whose
 	// end no engine has recorded yet, both are the time of the cancellation.
 	Started  time.Time `json:"started,omitzero"`
 	Finished time.Time `json:"finished,omitzero"`
 
-	Origin Origin `json:"provenance,omitzero"`
+	Origin Origin `json:"origin,omitzero"`
 
 	// RetriedAs is the newest job that repeats this one, which has ended; 0 for none,
 	// and if it was deleted. Lists of jobs leave it out. The other direction is

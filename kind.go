@@ -53,6 +53,33 @@ type KindInfo struct {
 	Keep bool `json:"-"`
 }
 
+// kindText is how a kind is written: durations and the policy are texts, as a job has them.
+type kindText struct {
+	*plainKind
+	Retry       string         `json:"retry"`
+	Timeout     retry.Duration `json:"timeout,omitempty"`
+	StartWithin retry.Duration `json:"start_within,omitempty"`
+}
+
+type plainKind KindInfo
+
+// MarshalJSON writes the durations and the policy as a [NewJob] has them.
+func (d KindInfo) MarshalJSON() ([]byte, error) {
+	return json.Marshal(kindText{(*plainKind)(&d), d.Retry.String(), retry.Duration(d.Timeout), retry.Duration(d.StartWithin)})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (d *KindInfo) UnmarshalJSON(raw []byte) error {
+	text := kindText{plainKind: &plainKind{}}
+	err := json.Unmarshal(raw, &text)
+	if err == nil && text.Retry != "" {
+		text.plainKind.Retry, err = retry.Parse(text.Retry)
+	}
+	*d = KindInfo(*text.plainKind)
+	d.Timeout, d.StartWithin = time.Duration(text.Timeout), time.Duration(text.StartWithin)
+	return err
+}
+
 // Job returns a job of the kind, with the kind's defaults and then the options.
 func (d KindInfo) Job(args json.RawMessage, opts ...Option) NewJob {
 	job := NewJob{

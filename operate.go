@@ -57,7 +57,7 @@ func (r RerunStatus) Done() bool {
 
 // Origin says what made a job, if not a producer. The zero value means a producer.
 type Origin struct {
-	Recovered ID `json:"recovered,omitempty"` // the job that had ended and that this one repeats
+	Recovered ID `json:"retry_of,omitempty"` // the job that had ended and that this one repeats
 
 	Schedule   string    `json:"schedule,omitempty"`  // the schedule that made it
 	Nth        int64     `json:"nth,omitempty"`       // its number among the jobs of that, from 1

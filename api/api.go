@@ -3,13 +3,19 @@
 // /api/v1, described by an OpenAPI 3.1 document at /api/v1/openapi.json.
 //
 // Answers carry the language's own structs: what Go programs call [stint.JobInfo]
-// is what the API calls a job. Durations are whole nanoseconds, instants are
-// RFC 3339, tokens of 64 bits are strings, and ids are numbers below 2^53. Lists
-// are paged by keys and not by offsets, so that a page shows the same jobs
-// whatever is enqueued meanwhile.
+// is what the API calls a job. What is read can be written back: a timeout, a policy and
+// a limit have one form in requests and answers, and a schedule can be declared as it is
+// shown. Durations that people set are texts such as 1m30s; those that were measured are
+// whole nanoseconds. Instants are RFC 3339; where a request says one, a duration says
+// how long ago it is, and one with a plus how far ahead. Ids of engines have 64 bits and
+// are strings; other ids are numbers below 2^53.
+//
+// Every list is an object with its items, and a next where it comes in pages. Lists are
+// paged by keys and not by offsets, so that a page shows the same jobs whatever is
+// enqueued meanwhile.
 //
 // What goes wrong is told as problem details (RFC 9457), with the path of each
-// field that is wrong. No operation waits for ever for a database: a question is
+// field that is wrong; so are paths and methods that there are not. No operation waits for ever for a database: a question is
 // answered within ten seconds, and what counts all that there is, or changes
 // something, within a minute, if only with 504. Who waits for a job to end says for
 // how long, a minute at most. A [guard.Guard] stands before the API and tells it who
@@ -33,8 +39,6 @@ import (
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/gateway"
 	"github.com/stint-go/stint/ops"
-	"github.com/stint-go/stint/report"
-	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -120,13 +124,8 @@ func New(st Store, c Config) *Handler {
 	config.Servers = []*huma.Server{{URL: cmp.Or(strings.TrimSuffix(c.Path, "/"), "/")}}
 	config.Components.SecuritySchemes, config.Security = ways, []map[string][]string{{"token": {}}, {"password": {}}}
 	a := humago.New(mux, config)
-	// What writes itself is described by what it writes. Tokens are written as
-	// strings wherever they stand.
 	schemas := a.OpenAPI().Components.Schemas
-	schemas.RegisterTypeAlias(reflect.TypeFor[store.EngineID](), reflect.TypeFor[string]())
-	schemas.RegisterTypeAlias(reflect.TypeFor[store.ScheduleInfo](), reflect.TypeFor[ops.Schedule]())
-	schemas.RegisterTypeAlias(reflect.TypeFor[report.Durations](), reflect.TypeFor[ops.Durations]())
-	schemas.RegisterTypeAlias(reflect.TypeFor[retry.Policy](), reflect.TypeFor[ops.Policy]())
+	ops.Describe(schemas)
 	problems := &huma.Response{Description: "Error", Content: map[string]*huma.MediaType{
 		"application/problem+json": {Schema: schemas.Schema(reflect.TypeFor[Problem](), true, "")},
 	}}
@@ -145,6 +144,7 @@ func New(st Store, c Config) *Handler {
 			Responses: map[string]*huma.Response{"default": problems},
 		}, caller)
 	}
+	c.registerOneJob(a, caller, problems)
 	if c.Workers != nil {
 		c.registerWorkers(a, problems)
 	}
@@ -154,7 +154,7 @@ func New(st Store, c Config) *Handler {
 	for _, schema := range schemas.Map() {
 		neverNull(schema)
 	}
-	return &Handler{mux, a.OpenAPI()}
+	return &Handler{withProblems(mux), a.OpenAPI()}
 }
 
 // ways are those in which one can say who one is, as far as a [guard.Guard] is told

@@ -39,7 +39,7 @@ func fixedJobs() []stint.JobInfo {
 	failed := stint.JobInfo{
 		ID: 42, Kind: "send_invoice", State: stint.Failed, Queue: "mail", Priority: -3, Args: json.RawMessage(`{"customer":9007199254740993,"note":"<b>&"}`), Attempt: 2, Losses: 1,
 		Reason: "retries exhausted", Tags: []string{"vip", "a b"}, URN: "order:7", Source: "crm", Metadata: json.RawMessage(`{"trace":"x1"}`), Correlation: "40", Retry: "fixed:1:1s",
-		Timeout: time.Minute, StartBy: noon, Created: ago(time.Hour), Due: ago(time.Hour), Started: ago(time.Minute), Finished: ago(58 * time.Second), MaxLosses: 3,
+		Timeout: retry.Duration(time.Minute), StartBy: noon, Created: ago(time.Hour), Due: ago(time.Hour), Started: ago(time.Minute), Finished: ago(58 * time.Second), MaxLosses: 3,
 		Origin: stint.Origin{Recovered: 40},
 		Attempts: []stint.Attempt{
 			{Attempt: 1, Outcome: stint.OutcomeLost, Started: ago(50 * time.Minute), Finished: ago(50 * time.Minute), Instance: "one", Host: "h1", PID: 11, Engine: 1<<63 - 5, Slot: 2},
@@ -372,8 +372,8 @@ func TestAnswersAreAsTheyWere(t *testing.T) {
 		{"problem_no_choice", guard.Operator, 422, "POST", "/jobs/46/answer", `{"question":"approve","choice":" pay"}`},
 		{"problem_role_of_an_answer", guard.Viewer, 403, "POST", "/jobs/46/answer", `{"question":"approve","choice":"pay"}`},
 		{"jobs", guard.Operator, 200, "GET", "/jobs?limit=2", ""},
-		{"job_ids", guard.Viewer, 200, "GET", "/job-ids?limit=2", ""},
-		{"counts", guard.Viewer, 200, "GET", "/counts", ""},
+		{"job_ids", guard.Viewer, 200, "GET", "/jobs/ids?limit=2", ""},
+		{"counts", guard.Viewer, 200, "GET", "/jobs/counts", ""},
 		{"flow_graph", guard.Viewer, 200, "GET", "/flows/12/graph", ""},
 		{"flow_graph_of_all", guard.Viewer, 200, "GET", "/flows/12/graph?all=true", ""},
 		{"problem_no_such_flow", guard.Viewer, 404, "GET", "/flows/42/graph", ""},
@@ -400,7 +400,7 @@ func TestAnswersAreAsTheyWere(t *testing.T) {
 		{"problem_no_such_job", guard.Operator, 404, "GET", "/jobs/77", ""},
 		{"problem_no_such_limit", guard.Viewer, 404, "GET", "/limits/fax", ""},
 		{"problem_no_rule", guard.Operator, 422, "PUT", "/limits/tenant", `{"rule":"many"}`},
-		{"problem_role", guard.Viewer, 403, "GET", "/job-ids?error=4111", ""},
+		{"problem_role", guard.Viewer, 403, "GET", "/jobs/ids?error=4111", ""},
 		{"problem_restricted", guard.Operator, 403, "POST", "/jobs", `{"jobs":[{"kind":"sh"}],"force":true}`},
 		{"problem_unexpected", guard.Operator, 500, "POST", "/queues/mail/pause", `{}`},
 	} {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -40,9 +41,11 @@ var conditions = []struct {
 }{
 	{stint.ErrNotFound, "no-such-job", http.StatusNotFound, ""},
 	{stint.ErrEnded, "ended", http.StatusConflict, ""},
+	{errNotEnded, "not-ended", http.StatusConflict, ""},
 	{stint.ErrNotAsked, "not-asked", http.StatusNotFound, ""},
 	{stint.ErrNoAnswer, "no-answer", http.StatusConflict, ""},
 	{stint.ErrNoSchedule, "no-such-schedule", http.StatusNotFound, ""},
+	{ops.ErrNoQueue, "no-such-queue", http.StatusNotFound, ""},
 	{ops.ErrNoLimit, "no-such-limit", http.StatusNotFound, ""},
 	{ops.ErrFreeLease, "free-lease", http.StatusNotFound, ""},
 	{store.ErrBuried, "no-such-engine", http.StatusNotFound, "there is no such engine in the roster"},
@@ -164,3 +167,33 @@ func place(err error, field string) string {
 	}
 	return prefix + "." + strings.ReplaceAll(field, " ", "_")
 }
+
+// withProblems answers with a problem where a mux knows no path, or not for the method.
+func withProblems(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r) // which also fills in the values of the path
+			return
+		}
+		unserved := &headersOnly{header: w.Header(), status: http.StatusOK}
+		h.ServeHTTP(unserved, r)
+		p := newProblem(unserved.status, "", "the API has no "+r.URL.Path+": "+Prefix+"/openapi.json lists what there is")
+		if allowed := w.Header().Get("Allow"); unserved.status == http.StatusMethodNotAllowed {
+			p.Detail = r.Method + " is not for this path, which takes " + allowed
+		}
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(p.Status)
+		_ = json.NewEncoder(w).Encode(p) // to a client that may be gone
+	})
+}
+
+// headersOnly takes the headers and the status of an answer, and leaves out its body.
+type headersOnly struct {
+	header http.Header
+	status int
+}
+
+func (h *headersOnly) Header() http.Header         { return h.header }
+func (h *headersOnly) WriteHeader(status int)      { h.status = status }
+func (h *headersOnly) Write(b []byte) (int, error) { return len(b), nil }

@@ -18,7 +18,7 @@ func TestTheJobsOfASealedKindAreTakenSealedOnly(t *testing.T) {
 	if err := s.store.Join(t.Context(), w.Info, kinds); err != nil {
 		t.Fatal(err)
 	}
-	listed := get[[]stint.KindInfo](s, 200, "GET", "/kinds", nil)
+	listed := items[stint.KindInfo](s, 200, "GET", "/kinds", nil)
 	for _, k := range kinds {
 		if !slices.ContainsFunc(listed, func(l stint.KindInfo) bool { return l.Name == k.Name && slices.Equal(l.Sealed, k.Sealed) }) {
 			t.Errorf("the kinds are listed as %+v", listed)

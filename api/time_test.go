@@ -169,7 +169,7 @@ func TestNobodyWaitsForEverForTheDatabase(t *testing.T) {
 		"jobs-enqueue": `{"jobs":[{"kind":"mail"}],"force":true}`, "flows-enqueue": `{"flow":{"kind":"import","jobs":[{"kind":"mail"}]},"force":true}`, "flows-add": `{"jobs":[{"kind":"mail"}],"force":true}`, "jobs-cancel": `{"ids":[1]}`, "jobs-retry": `{"ids":[1]}`, "jobs-delete": `{"filter":{}}`, "jobs-signal": `{"name":"go"}`, "jobs-answer": `{"question":"q","choice":"yes"}`,
 		"limits-set": `{"rule":"10"}`, "limits-pause": `{"for":"10m"}`, "schedules-add": `{"recurrence":"@daily","job":{"kind":"mail"},"force":true}`,
 	}
-	counting := []string{"queues-list", "jobs-count", "analytics-due", "doctor"}
+	counting := []string{"queues-list", "queues-show", "jobs-count", "analytics-due", "doctor"}
 	for _, deaf := range []bool{false, true} {
 		h := api.New(hanging{deaf: deaf}, api.Config{Bury: func(ctx context.Context, _ store.EngineID, _ string) (int, error) { return hang[int](ctx) }})
 		ask := func(method, path string, op *huma.Operation) {

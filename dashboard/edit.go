@@ -17,7 +17,6 @@ import (
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/ops"
-	"github.com/stint-go/stint/retry"
 )
 
 // editedFrom is the key of a job's metadata that names the job from which it was edited.
@@ -73,7 +72,7 @@ func editOf(j *stint.JobInfo, now time.Time) editPage {
 		p.Form.Set("unique", j.Unique)
 	}
 	if j.Timeout > 0 {
-		p.Form.Set("timeout", retry.FormatDuration(j.Timeout))
+		p.Form.Set("timeout", j.Timeout.String())
 	}
 	if p.Expired = !j.StartBy.IsZero() && !j.StartBy.After(now); !p.Expired && !j.StartBy.IsZero() {
 		p.Form.Set("start_by", moment(j.StartBy))
@@ -149,15 +148,15 @@ func (b *Dashboard) newJob(r *http.Request) (flash, error) {
 	if like != nil {
 		all.Exact, all.Like = true, like.ID
 	}
-	receipts, err := ops.EnqueueJobs.Call(r.Context(), b.api, ops.JobsInput{Body: all})
+	made, err := ops.EnqueueJobs.Call(r.Context(), b.api, ops.JobsInput{Body: all})
 	if err != nil {
 		return flash{}, err
 	}
-	if len(receipts) != 1 {
-		return flash{}, fmt.Errorf("one job was enqueued, and %d receipts came", len(receipts))
+	if len(made.Items) != 1 {
+		return flash{}, fmt.Errorf("one job was enqueued, and %d receipts came", len(made.Items))
 	}
-	id := receipts[0].ID.String()
-	if receipts[0].Duplicate {
+	id := made.Items[0].ID.String()
+	if made.Items[0].Duplicate {
 		return flash{Text: "Not enqueued: its unique key is held by", Link: "/jobs/" + id, Word: "job " + id}, nil
 	}
 	done := flash{OK: true, Text: "Enqueued as", Link: "/jobs/" + id, Word: "job " + id}

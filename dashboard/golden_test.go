@@ -43,7 +43,7 @@ func goldenPages(t *testing.T) map[string]struct {
 	failed := stint.JobInfo{
 		ID: 42, Kind: "send_invoice", State: stint.Failed, Queue: "mail", Priority: -3, Args: json.RawMessage(`{"customer":9007199254740993,"note":"<b>&"}`), Attempt: 2, Losses: 1,
 		Reason: "retries exhausted", Tags: []string{"vip", "a b"}, URN: "order:7", Source: "crm", Metadata: json.RawMessage(`{"trace":"x1"}`), Correlation: "40", Retry: "fixed:1:1s",
-		Timeout: time.Minute, StartBy: noon.Add(-time.Second), Created: noon.Add(-time.Hour), Due: noon.Add(-time.Hour), Started: noon.Add(-time.Minute), Finished: noon.Add(-58 * time.Second), MaxLosses: 3,
+		Timeout: retry.Duration(time.Minute), StartBy: noon.Add(-time.Second), Created: noon.Add(-time.Hour), Due: noon.Add(-time.Hour), Started: noon.Add(-time.Minute), Finished: noon.Add(-58 * time.Second), MaxLosses: 3,
 		Origin: stint.Origin{Recovered: 40},
 		Attempts: []stint.Attempt{
 			{Attempt: 1, Outcome: stint.OutcomeLost, Started: noon.Add(-50 * time.Minute), Finished: noon.Add(-50 * time.Minute), Instance: "one", Host: "h1", PID: 11, Engine: 5, Slot: 2},

@@ -122,7 +122,7 @@ func TestWhatIsRedactedIsOnNoPageAndInNoAnswer(t *testing.T) {
 			}
 		}
 		_, text := s.get(api.Prefix + "/jobs?text=" + canary)
-		if !strings.Contains(text, `"jobs":[]`) {
+		if !strings.Contains(text, `"items":[]`) {
 			t.Errorf("%s finds %s", who, text)
 		}
 		for by, want := range map[string]int{"args.token": 422, "args.card": 422, "args.Card.Number": 422, "args.user": 200} {

@@ -354,7 +354,7 @@ func TestAJobIsPushedWorkedAndAcknowledged(t *testing.T) {
 		w.ack(j)
 		w.ack(j) // its answer was lost
 		got := x.only()
-		if got.State != stint.Completed || got.Timeout != 10*time.Minute || got.Priority != -2 || got.Kind != "resize" {
+		if got.State != stint.Completed || got.Timeout.AsDuration() != 10*time.Minute || got.Priority != -2 || got.Kind != "resize" {
 			t.Errorf("the job is %+v", got)
 		}
 		if n := retries(t, got); n != 3 {

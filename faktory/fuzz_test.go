@@ -11,6 +11,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/faktory"
 	"github.com/stint-go/stint/gateway"
+	"github.com/stint-go/stint/retry"
 )
 
 // A line is read as it is, or refused with an answer of one line.
@@ -65,7 +66,7 @@ func FuzzPush(f *testing.F) {
 		if job.IdempotencyKey != "faktory/"+jid || !json.Valid(job.Metadata) || !json.Valid(job.Args) {
 			t.Fatalf("%s is %+v", text, job)
 		}
-		back, answer, err := faktory.TextOf(&gateway.ClaimedJob{ID: 7, Kind: job.Kind, Queue: job.Queue, Args: job.Args, Attempt: 1, Timeout: job.Timeout, Metadata: job.Metadata})
+		back, answer, err := faktory.TextOf(&gateway.ClaimedJob{ID: 7, Kind: job.Kind, Queue: job.Queue, Args: job.Args, Attempt: 1, Timeout: retry.Duration(job.Timeout), Metadata: job.Metadata})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -131,7 +131,7 @@ func answerOf(j *gateway.ClaimedJob) (jid string, job map[string]any) {
 	created := j.Created.UTC().Format(time.RFC3339Nano)
 	maps.Copy(job, map[string]any{
 		"jid": jid, "jobtype": j.Kind, "queue": j.Queue, "args": json.RawMessage(args), "created_at": created, "enqueued_at": created,
-		"reserve_for": cmp.Or(int(j.Timeout.Seconds()), defaultReserve),
+		"reserve_for": cmp.Or(int(j.Timeout.AsDuration().Seconds()), defaultReserve),
 	})
 	if len(custom) > 0 {
 		job["custom"] = custom

@@ -127,7 +127,7 @@ func (s *session) take(j *gateway.ClaimedJob) (*held, []byte) {
 		jid = ownPrefix + j.ID.String()
 	}
 	s.jobs[jid] = h
-	h.forgotten = time.AfterFunc(cmp.Or(j.Timeout, forever)+remember, func() {
+	h.forgotten = time.AfterFunc(cmp.Or(j.Timeout.AsDuration(), forever)+remember, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.jobs[jid] == h {

@@ -222,7 +222,7 @@ func (g *Gateway) Join(ctx context.Context, in Joining) (Joined, error) {
 		w.abandon()
 		return Joined{}, ErrClosed
 	}
-	return Joined{strconv.FormatInt(int64(w.id), 10), in.Instance, in.TimeToLive, in.TimeToLive / 4}, nil
+	return Joined{strconv.FormatInt(int64(w.id), 10), in.Instance, retry.Duration(in.TimeToLive), retry.Duration(in.TimeToLive / 4)}, nil
 }
 
 // check sets defaults, and refuses what cannot be and what the token is not for.

@@ -524,7 +524,7 @@ func TestACancellationReachesTheWorker(t *testing.T) {
 		if a.ID != ids[0] {
 			a, b = b, a
 		}
-		if b.Timeout != 300*time.Millisecond {
+		if b.Timeout.AsDuration() != 300*time.Millisecond {
 			t.Errorf("the timeout is %v", b.Timeout)
 		}
 		if _, err := s.Cancel(t.Context(), ids[:1], "not needed"); err != nil {

@@ -48,10 +48,10 @@ type Joining struct {
 
 // Joined is what a worker is told when it has joined.
 type Joined struct {
-	Worker     string        `json:"worker" doc:"Its number in the roster, for the other calls"`
-	Instance   string        `json:"instance"`
-	TimeToLive time.Duration `json:"time_to_live" doc:"Nanoseconds without a heartbeat after which it counts as dead"`
-	BeatEvery  time.Duration `json:"beat_every" doc:"Nanoseconds between two heartbeats"`
+	Worker     string         `json:"worker" doc:"Its number in the roster, for the other calls"`
+	Instance   string         `json:"instance"`
+	TimeToLive retry.Duration `json:"time_to_live" doc:"How long without a heartbeat after which it counts as dead"`
+	BeatEvery  retry.Duration `json:"beat_every" doc:"The time between two heartbeats"`
 }
 
 // News is what a worker is told.
@@ -71,7 +71,7 @@ type ClaimedJob struct {
 	Queue       string                     `json:"queue"`
 	Args        json.RawMessage            `json:"args"`
 	Attempt     int                        `json:"attempt" doc:"Which one it is, from 1"`
-	Timeout     time.Duration              `json:"timeout,omitempty" doc:"Nanoseconds that the attempt may take; none if it is absent"`
+	Timeout     retry.Duration             `json:"timeout,omitempty" doc:"How long the attempt may take; absent for no bound"`
 	Tags        []string                   `json:"tags,omitempty"`
 	Metadata    json.RawMessage            `json:"metadata,omitempty"`
 	Correlation string                     `json:"correlation,omitempty"`

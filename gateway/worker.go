@@ -14,6 +14,7 @@ import (
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/internal/failure"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -85,7 +86,7 @@ func (w *worker) perform(ctx context.Context, job *stint.Job) (json.RawMessage, 
 	}
 	r.recorded = steps
 	r.job = ClaimedJob{
-		Receipt: receiptOf(r.hold), ID: job.ID, Kind: job.Kind, Queue: job.Queue, Args: job.Args, Attempt: job.Attempt, Timeout: job.Timeout,
+		Receipt: receiptOf(r.hold), ID: job.ID, Kind: job.Kind, Queue: job.Queue, Args: job.Args, Attempt: job.Attempt, Timeout: retry.Duration(job.Timeout),
 		Tags: job.Tags, Metadata: job.Metadata, Correlation: job.Correlation, MayHaveRun: job.MayHaveRun, Created: job.Created, Steps: steps,
 	}
 	if !w.offer(r) {

@@ -27,9 +27,11 @@ var ListChanges = declare(&Op[ChangesInput, ChangePage]{
 	},
 	do: func(ctx context.Context, l *Local, in *ChangesInput) (ChangePage, error) {
 		limit := cmp.Or(in.Limit, 50)
-		all, err := list(l.Store.Changes(ctx, store.ChangeFilter{
-			By: in.By, Operation: in.Operation, Subject: in.Subject, At: store.TimeRange{From: in.Since, To: in.Until}, Before: in.Before, Limit: limit,
-		}))
+		f := store.ChangeFilter{By: in.By, Operation: in.Operation, Subject: in.Subject, Before: in.Before, Limit: limit}
+		if err := l.read(ctx, "query", moment{"since", in.Since, &f.At.From}, moment{"until", in.Until, &f.At.To}); err != nil {
+			return ChangePage{}, err
+		}
+		all, err := list(l.Store.Changes(ctx, f))
 		p := ChangePage{Changes: all}
 		if err == nil && len(all) == limit {
 			p.Next = all[limit-1].ID
@@ -40,18 +42,18 @@ var ListChanges = declare(&Op[ChangesInput, ChangePage]{
 
 // ChangesInput chooses changes.
 type ChangesInput struct {
-	By        string    `query:"by" maxLength:"255" doc:"Who"`
-	Operation string    `query:"operation" maxLength:"255" doc:"What was done: queues pause"`
-	Subject   string    `query:"subject" maxLength:"255" doc:"What it was done to: a queue, a schedule, the id of a job that was named alone"`
-	Since     time.Time `query:"since" doc:"At this instant or later"`
-	Until     time.Time `query:"until" doc:"Before this instant"`
-	Before    int64     `query:"before" minimum:"1" doc:"Only changes with a lower number: the next of the page before"`
-	Limit     int       `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"How many at most"`
+	By        string `query:"by" maxLength:"255" doc:"Who"`
+	Operation string `query:"operation" maxLength:"255" doc:"What was done: queues pause"`
+	Subject   string `query:"subject" maxLength:"255" doc:"What it was done to: a queue, a schedule, the id of a job that was named alone"`
+	Since     When   `query:"since" doc:"At this instant or later"`
+	Until     When   `query:"until" doc:"Before this instant"`
+	Before    int64  `query:"before" minimum:"1" doc:"Only changes with a lower number: the next of the page before"`
+	Limit     int    `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"How many at most"`
 }
 
 // ChangePage is a page of a list of changes.
 type ChangePage struct {
-	Changes []store.Change `json:"changes"`
+	Changes []store.Change `json:"items"`
 	Next    int64          `json:"next,omitempty" doc:"The before of the next page; absent on the last one"`
 }
 

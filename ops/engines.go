@@ -4,19 +4,34 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
 // Engine is one of the roster.
 type Engine struct {
 	store.EngineInfo
+	TimeToLive retry.Duration `json:"time_to_live" doc:"After how long without a heartbeat it counts as dead"`
+	MaxOutage  retry.Duration `json:"max_outage,omitempty" doc:"How long the database may be away from it before it gives up what it runs"`
+
 	State view.Condition `json:"state" enum:"working,draining,gone,stuck,silent" doc:"gone: its process is not there any more; stuck: that lives and does not beat; silent: it does not beat"`
 
 	Holding int `json:"holding,omitempty" doc:"In the list: how many jobs it has claimed that have not ended, those that run and those that wait for a slot of it"`
+}
+
+func engineOf(e store.EngineInfo, now time.Time) Engine {
+	return Engine{EngineInfo: e, TimeToLive: retry.Duration(e.TimeToLive), MaxOutage: retry.Duration(e.MaxOutage), State: view.ConditionOf(e, now)}
+}
+
+// Info is the engine as it stands in the roster.
+func (e Engine) Info() store.EngineInfo {
+	e.EngineInfo.TimeToLive, e.EngineInfo.MaxOutage = time.Duration(e.TimeToLive), time.Duration(e.MaxOutage)
+	return e.EngineInfo
 }
 
 // ShownEngine is an engine with what it holds.
@@ -27,7 +42,7 @@ type ShownEngine struct {
 
 // EngineToken is where an engine's token stands.
 type EngineToken struct {
-	Token int64 `path:"token" minimum:"1"`
+	Token int64 `path:"engine" minimum:"1"`
 }
 
 // EngineWhy is an engine, and why something is done to it.
@@ -37,23 +52,23 @@ type EngineWhy struct {
 }
 
 // ListEngines lists the roster.
-var ListEngines = declare(&Op[None, []Engine]{
+var ListEngines = declare(&Op[None, List[Engine]]{
 	Decl: Decl{
 		Name: "engines list", Method: http.MethodGet, Path: "/engines", Summary: "List the engines of the roster, the oldest first",
 		Doc: "Those that have joined and not left, dead ones too until they are buried.",
 	},
-	do: func(ctx context.Context, l *Local, _ *None) ([]Engine, error) {
+	do: func(ctx context.Context, l *Local, _ *None) (List[Engine], error) {
 		all, err := l.roster(ctx)
 		for i := 0; i < len(all) && err == nil; i++ {
 			all[i].Holding, err = view.CountHeld(ctx, l.Store, all[i].EngineInfo)
 		}
-		return list(all, err)
+		return listed(all, err)
 	},
 })
 
 // ShowEngine shows one, or is [store.ErrBuried].
 var ShowEngine = declare(&Op[EngineToken, ShownEngine]{
-	Decl: Decl{Name: "engines show", Method: http.MethodGet, Path: "/engines/{token}", Summary: "Show an engine with the jobs that it holds"},
+	Decl: Decl{Name: "engines show", Method: http.MethodGet, Path: "/engines/{engine}", Summary: "Show an engine with the jobs that it holds"},
 	do: func(ctx context.Context, l *Local, in *EngineToken) (ShownEngine, error) {
 		e, err := l.engine(ctx, *in)
 		if err != nil {
@@ -67,7 +82,7 @@ var ShowEngine = declare(&Op[EngineToken, ShownEngine]{
 // DrainEngine has an engine end its jobs and leave.
 var DrainEngine = declare(&Op[EngineToken, Engine]{
 	Decl: Decl{
-		Name: "engines drain", Method: http.MethodPost, Path: "/engines/{token}/drain", Needs: guard.Operator, Summary: "Have an engine end its jobs and leave",
+		Name: "engines drain", Method: http.MethodPost, Path: "/engines/{engine}/drain", Needs: guard.Operator, Summary: "Have an engine end its jobs and leave",
 		Doc: "It takes no more jobs, and leaves when those that run have ended. It learns of it with its next beat.", Status: http.StatusAccepted,
 	},
 	do: func(ctx context.Context, l *Local, in *EngineToken) (Engine, error) {
@@ -97,7 +112,7 @@ type Buried struct {
 // BuryEngine frees what an engine holds. With [store.ErrBurialBlocked] a later call may do it.
 var BuryEngine = declare(&Op[EngineWhy, Buried]{
 	Decl: Decl{
-		Name: "engines bury", Method: http.MethodPost, Path: "/engines/{token}/bury", Needs: guard.Admin, Summary: "Free what an engine holds, whether it lives or not",
+		Name: "engines bury", Method: http.MethodPost, Path: "/engines/{engine}/bury", Needs: guard.Admin, Summary: "Free what an engine holds, whether it lives or not",
 		Doc: "What it holds goes back to the front of its queues. An engine that lives notices, cancels its handlers and joins again.", Confirm: true,
 	},
 	do: func(ctx context.Context, l *Local, in *EngineWhy) (Buried, error) {
@@ -121,7 +136,7 @@ var BuryEngine = declare(&Op[EngineWhy, Buried]{
 })
 
 // ListEngineMetrics lists what engines counted.
-var ListEngineMetrics = lists(Decl{Name: "engines metrics", Path: "/engine-metrics", Summary: "List what engines counted, the newest first"}, Store.EngineMetrics)
+var ListEngineMetrics = lists(Decl{Name: "engines metrics", Path: "/engines/metrics", Summary: "List what engines counted, the newest first"}, Store.EngineMetrics)
 
 // roster lists the engines with how they are.
 func (l *Local) roster(ctx context.Context) ([]Engine, error) {
@@ -135,7 +150,7 @@ func (l *Local) roster(ctx context.Context) ([]Engine, error) {
 	}
 	engines := make([]Engine, len(all))
 	for i, e := range all {
-		engines[i] = Engine{EngineInfo: e, State: view.ConditionOf(e, now)}
+		engines[i] = engineOf(e, now)
 	}
 	return engines, nil
 }

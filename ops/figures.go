@@ -21,7 +21,7 @@ var Analyze = declare(&Op[AnalyticsFilter, report.Analytics]{
 		Doc: "What is queued, how much of that limits let not start now, and what is postponed, running and held by engines that are dead; and of the attempts that ended in the last minute, or in `span`, how many, how late they started, and how long they took. Durations are nanoseconds.",
 	},
 	do: func(ctx context.Context, l *Local, in *AnalyticsFilter) (report.Analytics, error) {
-		f, err := in.filter()
+		f, err := in.filter(ctx, l)
 		if err != nil {
 			return report.Analytics{}, err
 		}
@@ -30,36 +30,36 @@ var Analyze = declare(&Op[AnalyticsFilter, report.Analytics]{
 })
 
 // AnalyzeKinds tells how the attempts of each kind went lately.
-var AnalyzeKinds = declare(&Op[AnalyticsFilter, []report.KindAnalytics]{
+var AnalyzeKinds = declare(&Op[AnalyticsFilter, List[report.KindAnalytics]]{
 	Decl: Decl{
 		Name: "analytics kinds", Method: http.MethodGet, Path: "/analytics/kinds", Tag: figures, Summary: "Tell how the attempts of each kind went lately",
 		Doc: "How many ended in the last minute, or in `span`, how late they started, and how long they took; sorted by kind. A kind of which none ended is left out. Durations are nanoseconds.",
 	},
-	do: func(ctx context.Context, l *Local, in *AnalyticsFilter) ([]report.KindAnalytics, error) {
-		f, err := in.filter()
+	do: func(ctx context.Context, l *Local, in *AnalyticsFilter) (all List[report.KindAnalytics], err error) {
+		f, err := in.filter(ctx, l)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
-		return list(l.Store.AnalyzeKinds(ctx, f))
+		return listed(l.Store.AnalyzeKinds(ctx, f))
 	},
 })
 
 // DueBy groups what is due by a field.
-var DueBy = declare(&Op[DueInput, []report.DueGroup]{
+var DueBy = declare(&Op[DueInput, List[report.DueGroup]]{
 	Decl: Decl{Name: "analytics due", Method: http.MethodGet, Path: "/analytics/due", Tag: figures, Summary: "Group what is due by a field", Within: changeTime},
-	do: func(ctx context.Context, l *Local, in *DueInput) ([]report.DueGroup, error) {
-		f, err := in.filter()
+	do: func(ctx context.Context, l *Local, in *DueInput) (all List[report.DueGroup], err error) {
+		f, err := in.filter(ctx, l)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
 		field := report.Field(in.By)
 		if err := field.Check(); err != nil {
-			return nil, &InError{"query", valid.Invalid("by", "%v", err)}
+			return all, &InError{"query", valid.Invalid("by", "%v", err)}
 		}
 		if in, _ := field.Path(); in != "" && l.blind(ctx) {
-			return nil, &ForbiddenError{Needs: guard.Operator}
+			return all, &ForbiddenError{Needs: guard.Operator}
 		}
-		return list(l.Store.DueBy(ctx, field, f, cmp.Or(in.Limit, 100)))
+		return listed(l.Store.DueBy(ctx, field, f, cmp.Or(in.Limit, 100)))
 	},
 })
 
@@ -72,21 +72,24 @@ type DueInput struct {
 
 // AnalyticsFilter chooses jobs for figures.
 type AnalyticsFilter struct {
-	Queue string    `query:"queue" maxLength:"255"`
-	Kind  string    `query:"kind" maxLength:"255"`
-	Tag   string    `query:"tag" maxLength:"255"`
-	At    time.Time `query:"at" doc:"The instant by which jobs are due or not, and at which the minute ends; now unless given"`
-	Span  string    `query:"span" maxLength:"50" doc:"How long the time is whose attempts are told of, in place of a minute: 5s"`
+	Queue string `query:"queue" maxLength:"255"`
+	Kind  string `query:"kind" maxLength:"255"`
+	Tag   string `query:"tag" maxLength:"255"`
+	At    When   `query:"at" doc:"The instant by which jobs are due or not, and at which the minute ends; now unless given"`
+	Span  string `query:"span" maxLength:"50" doc:"How long the time is whose attempts are told of, in place of a minute: 5s"`
 }
 
 // AnalyticsOf is a filter as a request has it.
 func AnalyticsOf(f report.AnalyticsFilter) AnalyticsFilter {
-	return AnalyticsFilter{Queue: f.Queue, Kind: f.Kind, Tag: f.Tag, At: f.At, Span: durationText(f.Span)}
+	return AnalyticsFilter{Queue: f.Queue, Kind: f.Kind, Tag: f.Tag, At: At(f.At), Span: durationText(f.Span)}
 }
 
-func (f AnalyticsFilter) filter() (report.AnalyticsFilter, error) {
-	g := report.AnalyticsFilter{Queue: f.Queue, Kind: f.Kind, Tag: f.Tag, At: f.At}
+func (f AnalyticsFilter) filter(ctx context.Context, l *Local) (report.AnalyticsFilter, error) {
+	g := report.AnalyticsFilter{Queue: f.Queue, Kind: f.Kind, Tag: f.Tag}
 	err := checkNames("query", "queue", f.Queue, "kind", f.Kind, "tag", f.Tag)
+	if err == nil {
+		err = l.read(ctx, "query", moment{"at", f.At, &g.At})
+	}
 	if err == nil {
 		g.Span, err = ReadDuration("span", f.Span)
 		err = inError("query", err)
@@ -101,56 +104,64 @@ var ListErrors = declare(&Op[ErrorsInput, report.ErrorReport]{
 		Doc: "Attempts that failed or were lost, also those of jobs that were tried again: the newest 10,000 that fit. `cut_off` says that there may be more. A panic has a place, the function that panicked.",
 	},
 	do: func(ctx context.Context, l *Local, in *ErrorsInput) (report.ErrorReport, error) {
-		report, err := l.Store.Errors(ctx, report.ErrorFilter{Kind: in.Kind, Queue: in.Queue, Since: in.Since})
+		f := report.ErrorFilter{Kind: in.Kind, Queue: in.Queue}
+		if err := l.read(ctx, "query", moment{"since", in.Since, &f.Since}); err != nil {
+			return report.ErrorReport{}, err
+		}
+		found, err := l.Store.Errors(ctx, f)
 		if l.blind(ctx) {
-			for i := range report.Groups {
-				report.Groups[i].Message = ""
+			for i := range found.Groups {
+				found.Groups[i].Message = ""
 			}
 		}
-		return report, err
+		return found, err
 	},
 })
 
 // ErrorsInput chooses errors.
 type ErrorsInput struct {
-	Kind  string    `query:"kind" maxLength:"255"`
-	Queue string    `query:"queue" maxLength:"255" doc:"Where the attempt was"`
-	Since time.Time `query:"since" doc:"Only what ended at this instant or later"`
+	Kind  string `query:"kind" maxLength:"255"`
+	Queue string `query:"queue" maxLength:"255" doc:"Where the attempt was"`
+	Since When   `query:"since" doc:"Only what ended at this instant or later"`
 }
 
 // Stats tells how the attempts of each kind went.
-var Stats = declare(&Op[StatsInput, []report.KindStats]{
+var Stats = declare(&Op[StatsInput, List[report.KindStats]]{
 	Decl: Decl{
 		Name: "stats", Method: http.MethodGet, Path: "/stats", Tag: figures, Summary: "Tell how the attempts of each kind went",
 		Doc: "All that ever began, also those of jobs that are gone. Whole hours of UTC are counted, or whole minutes when each is told; minutes are told of the last two days.",
 	},
-	do: func(ctx context.Context, l *Local, in *StatsInput) ([]report.KindStats, error) {
-		if !in.Since.IsZero() && !in.Until.IsZero() && in.Until.Before(in.Since) {
-			return nil, &InError{"query", valid.Invalid("until", "it is before since")}
+	do: func(ctx context.Context, l *Local, in *StatsInput) (all List[report.KindStats], err error) {
+		f := report.StatsFilter{Kind: in.Kind, Queue: in.Queue, Settled: in.Settled}
+		f.Every = map[string]time.Duration{"hour": time.Hour, "minute": time.Minute}[in.Every]
+		if err := l.read(ctx, "query", moment{"since", in.Since, &f.From}, moment{"until", in.Until, &f.To}); err != nil {
+			return all, err
 		}
-		every := map[string]time.Duration{"hour": time.Hour, "minute": time.Minute}[in.Every]
-		all, err := l.Store.Stats(ctx, report.StatsFilter{Kind: in.Kind, Queue: in.Queue, From: in.Since, To: in.Until, Every: every, Settled: in.Settled})
+		if !f.From.IsZero() && !f.To.IsZero() && f.To.Before(f.From) {
+			return all, &InError{"query", valid.Invalid("until", "it is before since")}
+		}
+		stats, err := l.Store.Stats(ctx, f)
 		if err != nil {
-			return nil, err
+			return all, err
 		}
-		return list(report.StatsByKind(all), nil)
+		return listed(report.StatsByKind(stats), nil)
 	},
 })
 
 // StatsInput chooses statistics.
 type StatsInput struct {
-	Kind    string    `query:"kind" maxLength:"255"`
-	Queue   string    `query:"queue" maxLength:"255"`
-	Since   time.Time `query:"since" doc:"Only what ended in the hour, or minute, of this instant or later"`
-	Until   time.Time `query:"until" doc:"Only what ended up to the end of this instant's hour, or minute"`
-	Every   string    `query:"every" enum:"hour,minute" doc:"Tell each hour or minute by itself"`
-	Settled bool      `query:"settled" doc:"Leave out what ended so lately that it is not summed up yet: the answer costs less, and is up to some seconds old"`
+	Kind    string `query:"kind" maxLength:"255"`
+	Queue   string `query:"queue" maxLength:"255"`
+	Since   When   `query:"since" doc:"Only what ended in the hour, or minute, of this instant or later"`
+	Until   When   `query:"until" doc:"Only what ended up to the end of this instant's hour, or minute"`
+	Every   string `query:"every" enum:"hour,minute" doc:"Tell each hour or minute by itself"`
+	Settled bool   `query:"settled" doc:"Leave out what ended so lately that it is not summed up yet: the answer costs less, and is up to some seconds old"`
 }
 
 // StatsOf is a filter as a request has it, or what is wrong with it.
 func StatsOf(f report.StatsFilter) (StatsInput, error) {
 	every, ok := map[time.Duration]string{0: "", time.Hour: "hour", time.Minute: "minute"}[f.Every]
-	in := StatsInput{Kind: f.Kind, Queue: f.Queue, Since: f.From, Until: f.To, Every: every, Settled: f.Settled}
+	in := StatsInput{Kind: f.Kind, Queue: f.Queue, Since: At(f.From), Until: At(f.To), Every: every, Settled: f.Settled}
 	if !ok {
 		return in, f.Check()
 	}
@@ -158,16 +169,16 @@ func StatsOf(f report.StatsFilter) (StatsInput, error) {
 }
 
 // Diagnose says what is wrong with a store.
-var Diagnose = declare(&Op[DoctorInput, []report.Finding]{
+var Diagnose = declare(&Op[DoctorInput, List[report.Finding]]{
 	Decl: Decl{
 		Name: "doctor", Method: http.MethodGet, Path: "/doctor", Tag: figures, Summary: "Say what is wrong and how to fix it",
 		Doc: "It changes nothing, and takes some seconds at most, however many jobs there are. `deep` also checks an SQLite file page by page, which takes as long as the file is large, and a minute at most; that is for the role operator.", Within: changeTime,
 	},
-	do: func(ctx context.Context, l *Local, in *DoctorInput) ([]report.Finding, error) {
+	do: func(ctx context.Context, l *Local, in *DoctorInput) (all List[report.Finding], err error) {
 		if in.Deep && l.who(ctx).Role < guard.Operator {
-			return nil, &ForbiddenError{Needs: guard.Operator}
+			return all, &ForbiddenError{Needs: guard.Operator}
 		}
-		return list(report.Diagnose(ctx, inClear(l.Store), report.Options{Deep: in.Deep, Bounded: l.Bounded}))
+		return listed(report.Diagnose(ctx, inClear(l.Store), report.Options{Deep: in.Deep, Bounded: l.Bounded}))
 	},
 })
 

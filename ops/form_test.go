@@ -12,6 +12,11 @@ import (
 	"github.com/stint-go/stint"
 )
 
+// instant is an input that has one.
+type instant struct {
+	At time.Time `query:"at"`
+}
+
 func TestAFormFillsInAnInput(t *testing.T) {
 	for name, c := range map[string]struct {
 		in   any
@@ -25,8 +30,8 @@ func TestAFormFillsInAnInput(t *testing.T) {
 		"nothing said":                   {&LeaseWhy{}, "l", "why=&why=+", &LeaseWhy{Lease: "l"}},
 		"a job by its name":              {&CancelInput{}, "7", "why=x", &CancelInput{Cancelling{Selection{IDs: []stint.ID{7}}, Why{"x"}}}},
 		"several jobs":                   {&DeleteInput{}, "", "ids=7&ids=8", &DeleteInput{Selection{IDs: []stint.ID{7, 8}}}},
-		"a truth and a duration":         {&RetryInput{}, "7", "once=true&delay=5m", &RetryInput{Retrying{Selection: Selection{IDs: []stint.ID{7}}, Once: true, Delay: "5m"}}},
-		"an instant":                     {&RetryInput{}, "7", "run_at=2026-03-01T09:00:00Z", &RetryInput{Retrying{Selection: Selection{IDs: []stint.ID{7}}, RunAt: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}}},
+		"a truth and a duration":         {&RetryInput{}, "7", "once=true&run_at=%2B5m", &RetryInput{Retrying{Selection{IDs: []stint.ID{7}}, Rerun{Once: true, RunAt: "+5m"}}}},
+		"an instant":                     {&instant{}, "", "at=2026-03-01T09:00:00Z", &instant{time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}},
 		"JSON":                           {&SignalInput{}, "7", "name=go+on&value=+%7B%22n%22%3A12345678901234567890%7D", &SignalInput{JobName{7}, NewSignal{Name: "go on", Value: []byte(`{"n":12345678901234567890}`)}}},
 		"no JSON":                        {&SignalInput{}, "7", "name=go&value=+", &SignalInput{JobName{7}, NewSignal{Name: "go"}}},
 		"a filter":                       {&Filter{}, "", "state=failed&state=running&attempts=3&faulty=1&kind=k", &Filter{States: []string{"failed", "running"}, Attempts: 3, Faulty: true, Kind: "k"}},
@@ -49,12 +54,12 @@ func TestAFormThatAnInputCannotHaveSaysWhichFieldIsWrong(t *testing.T) {
 		name, form string
 		want       string
 	}{
-		"a token of letters":     {&EngineToken{}, "x", "", `token: "x" is not a whole number`},
+		"a token of letters":     {&EngineToken{}, "x", "", `engine: "x" is not a whole number`},
 		"an id of letters":       {&CancelInput{}, "x", "", `ids: "x" is not a whole number`},
 		"an id that is no id":    {&DeleteInput{}, "", "ids=1&ids=1.5", `ids: "1.5" is not a whole number`},
 		"a number that is long":  {&Filter{}, "", "attempts=99999999999999999999", `attempts: "99999999999999999999" is not a whole number`},
 		"neither true nor not":   {&Filter{}, "", "faulty=maybe", `faulty: "maybe" is neither true nor false`},
-		"a day":                  {&Filter{}, "", "due_after=2026-03-01", `due_after: "2026-03-01" is not an instant such as 2026-03-01T09:00:00Z`},
+		"a day":                  {&instant{}, "", "at=2026-03-01", `at: "2026-03-01" is not an instant such as 2026-03-01T09:00:00Z`},
 		"a name without place":   {&None{}, "x", "", `name: "x" names nothing here`},
 		"a text that is no JSON": {&SignalInput{}, "7", "name=go&value=yes", "value: malformed JSON at byte 1: invalid character 'y' looking for beginning of value"},
 		"what a form lacks":      {&CancelInput{}, "7", "filter=x", "filter: a form cannot say it"},

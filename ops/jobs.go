@@ -45,18 +45,18 @@ type JobsQuery struct {
 
 // JobPage is a page of a list of jobs.
 type JobPage struct {
-	Jobs []stint.JobInfo `json:"jobs"`
+	Jobs []stint.JobInfo `json:"items"`
 	Next stint.ID        `json:"next,omitempty" doc:"The before of the next page; absent on the last one"`
 
 	// Cut is of a search by text or with soon, Looked of one by text.
-	Looked int  `json:"looked,omitempty" doc:"How many jobs were looked at for the text"`
-	Cut    bool `json:"cut,omitempty" doc:"Whether the search ended before it had found as many as were wanted, or seen all: it goes on at next"`
+	Looked int  `json:"searched,omitempty" doc:"How many jobs were looked at for the text"`
+	Cut    bool `json:"cut_off,omitempty" doc:"Whether the search ended before it had found as many as were wanted, or seen all: it goes on at next"`
 }
 
 // FindJobs lists the ids of jobs.
 var FindJobs = declare(&Op[IDsQuery, IDPage]{
 	Decl: Decl{
-		Name: "jobs find", Method: http.MethodGet, Path: "/job-ids", Summary: "List the ids of jobs, the newest first",
+		Name: "jobs find", Method: http.MethodGet, Path: "/jobs/ids", Summary: "List the ids of jobs, the newest first",
 		Doc: "The same for those who want to name jobs, or to count them: many at once, and nothing else of them.",
 	},
 	do: func(ctx context.Context, l *Local, in *IDsQuery) (IDPage, error) {
@@ -83,7 +83,7 @@ type IDsQuery struct {
 
 // IDPage is a page of a list of ids.
 type IDPage struct {
-	IDs  []stint.ID `json:"ids"`
+	IDs  []stint.ID `json:"items"`
 	Next stint.ID   `json:"next,omitempty" doc:"The before of the next page; absent on the last one"`
 }
 
@@ -152,25 +152,25 @@ type JobName struct {
 }
 
 // ListSteps lists the steps of a job, or is [stint.ErrNotFound].
-var ListSteps = declare(&Op[JobName, []view.Step]{
+var ListSteps = declare(&Op[JobName, List[view.Step]]{
 	Decl: Decl{
 		Name: "jobs steps", Method: http.MethodGet, Path: "/jobs/{id}/steps", Summary: "List the recorded steps of a job, with their whole results",
 		Doc: "In the order in which they ended. A job has up to 10,000, whose results have 16 MiB together.",
 	},
-	do: func(ctx context.Context, l *Local, in *JobName) ([]view.Step, error) {
+	do: func(ctx context.Context, l *Local, in *JobName) (List[view.Step], error) {
 		id := stint.ID(in.ID)
-		steps, err := list(view.StepsOf(ctx, l.Store, id))
-		if err == nil && len(steps) == 0 {
+		steps, err := listed(view.StepsOf(ctx, l.Store, id))
+		if err == nil && len(steps.Items) == 0 {
 			_, err = l.Store.Job(ctx, id)
 		}
-		l.seenSteps(ctx, steps)
+		l.seenSteps(ctx, steps.Items)
 		return steps, err
 	},
 })
 
 // CountJobs counts the jobs in each state.
 var CountJobs = declare(&Op[None, map[stint.State]int64]{
-	Decl: Decl{Name: "jobs count", Method: http.MethodGet, Path: "/counts", Summary: "Count the jobs in each state, at one moment", Within: changeTime},
+	Decl: Decl{Name: "jobs count", Method: http.MethodGet, Path: "/jobs/counts", Summary: "Count the jobs in each state, at one moment", Within: changeTime},
 	do: func(ctx context.Context, l *Local, _ *None) (map[stint.State]int64, error) {
 		return l.Store.Counts(ctx)
 	},
@@ -178,10 +178,3 @@ var CountJobs = declare(&Op[None, map[stint.State]int64]{
 
 // ListKinds lists the kinds that engines declared.
 var ListKinds = lists(Decl{Name: "kinds list", Path: "/kinds", Summary: "List the kinds that engines declared, with the defaults of their jobs"}, Store.Kinds)
-
-// Policy is how a [retry.Policy] is written.
-type Policy struct {
-	_ struct{} `additionalProperties:"true" doc:"What happens after a failure. What else is in it depends on the policy"`
-
-	Policy string `json:"policy" doc:"Which one: none, fixed, exponential, ..."`
-}

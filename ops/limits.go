@@ -64,17 +64,17 @@ var ShowLimit = declare(&Op[LimitMost, ShownLimit]{
 })
 
 // ListKeys lists the keys of a limit.
-var ListKeys = declare(&Op[LimitMost, []store.GateInfo]{
+var ListKeys = declare(&Op[LimitMost, List[store.GateInfo]]{
 	Decl: Decl{
 		Name: "limits keys", Method: http.MethodGet, Path: "/limits/{limit}/keys", Summary: "List the keys of a limit that are in use",
 		Doc: "Those of which engines hold or ask for permits, those that most is asked for first. A limit without keys is one gate without a key.",
 	},
-	do: func(ctx context.Context, l *Local, in *LimitMost) ([]store.GateInfo, error) {
-		gates, err := l.gates(ctx, *in)
-		if err == nil && len(gates) == 0 {
+	do: func(ctx context.Context, l *Local, in *LimitMost) (List[store.GateInfo], error) {
+		gates, err := listed(l.gates(ctx, *in))
+		if err == nil && len(gates.Items) == 0 {
 			_, found, err := l.limit(ctx, in.Limit)
 			if err != nil || !found {
-				return nil, cmp.Or(err, fmt.Errorf("limit %q: %w", in.Limit, ErrNoLimit))
+				return gates, cmp.Or(err, fmt.Errorf("limit %q: %w", in.Limit, ErrNoLimit))
 			}
 		}
 		return gates, err

@@ -23,19 +23,19 @@ type LogInput struct {
 }
 
 // ReadLog reads lines that the runs of a job logged, or is [stint.ErrNotFound].
-var ReadLog = declare(&Op[LogInput, []stint.LogLine]{
+var ReadLog = declare(&Op[LogInput, List[stint.LogLine]]{
 	Decl: Decl{
 		Name: "jobs log", Method: http.MethodGet, Path: "/jobs/{id}/log", Summary: "Read what the runs of a job logged, also while one goes on",
 		Doc: "In the order of runs and of the lines of each. Of each run the first 16 KiB and the last 48 KiB are kept: the numbers of lines that were left out are missing. " +
 			"What a run logs is there about a second later. A server that hides arguments from viewers answers 403 to them.",
 	},
-	do: func(ctx context.Context, l *Local, in *LogInput) ([]stint.LogLine, error) {
+	do: func(ctx context.Context, l *Local, in *LogInput) (lines List[stint.LogLine], err error) {
 		if l.blind(ctx) {
-			return nil, &ForbiddenError{Needs: guard.Operator}
+			return lines, &ForbiddenError{Needs: guard.Operator}
 		}
 		id := stint.ID(in.ID)
-		lines, err := list(l.Store.Log(ctx, id, store.LogFilter{Run: in.Run, N: in.N, Limit: cmp.Or(in.Limit, 1000), Last: in.Last}))
-		if err == nil && len(lines) == 0 {
+		lines, err = listed(l.Store.Log(ctx, id, store.LogFilter{Run: in.Run, N: in.N, Limit: cmp.Or(in.Limit, 1000), Last: in.Last}))
+		if err == nil && len(lines.Items) == 0 {
 			_, err = l.Store.Job(ctx, id)
 		}
 		return lines, err
@@ -43,18 +43,18 @@ var ReadLog = declare(&Op[LogInput, []stint.LogLine]{
 })
 
 // ReadProgress reads how far the runs of a job said they were, or is [stint.ErrNotFound].
-var ReadProgress = declare(&Op[JobName, []stint.Progress]{
+var ReadProgress = declare(&Op[JobName, List[stint.Progress]]{
 	Decl: Decl{
 		Name: "jobs progress", Method: http.MethodGet, Path: "/jobs/{id}/progress", Summary: "Read how far the runs of a job said they were",
 		Doc: "Of those that said so, up to the last 20, what each said last.",
 	},
-	do: func(ctx context.Context, l *Local, in *JobName) ([]stint.Progress, error) {
+	do: func(ctx context.Context, l *Local, in *JobName) (List[stint.Progress], error) {
 		id := stint.ID(in.ID)
-		all, err := list(l.Store.Progress(ctx, id))
-		if err == nil && len(all) == 0 {
+		all, err := listed(l.Store.Progress(ctx, id))
+		if err == nil && len(all.Items) == 0 {
 			_, err = l.Store.Job(ctx, id)
 		}
-		l.seenProgress(ctx, all)
+		l.seenProgress(ctx, all.Items)
 		return all, err
 	},
 })

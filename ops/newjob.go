@@ -93,35 +93,35 @@ type JobsInput struct {
 }
 
 // EnqueueJobs stores jobs, all of them or none.
-var EnqueueJobs = declare(&Op[JobsInput, []stint.Receipt]{
+var EnqueueJobs = declare(&Op[JobsInput, List[stint.Receipt]]{
 	Decl: Decl{
 		Name: "jobs enqueue", Method: http.MethodPost, Path: "/jobs", Needs: guard.Operator, Summary: "Enqueue jobs", Status: http.StatusCreated,
 		Doc: "Stores all of the jobs or none. With an `idempotency_key` a request whose answer was lost can be sent again: " +
 			"the first stores the job, and a repetition is answered with its id and `duplicate`. So is a `unique` job while another " +
 			"holds its unique key, with the `state` of that one; `replaced` and `cancelled` name a job that made room for it.",
 	},
-	do: func(ctx context.Context, l *Local, in *JobsInput) ([]stint.Receipt, error) {
+	do: func(ctx context.Context, l *Local, in *JobsInput) (made List[stint.Receipt], err error) {
 		like, err := l.like(ctx, in.Body.Like)
 		if err != nil {
-			return nil, err
+			return made, err
 		}
 		declare, err := l.declarations(ctx, in.Body.Force, in.Body.Exact, like)
 		if err != nil {
-			return nil, err
+			return made, err
 		}
 		if n := len(in.Body.Members); n > 0 && n != len(in.Body.Jobs) {
-			return nil, &InError{"body.members", valid.Invalid("members", "%d are said for %d jobs", n, len(in.Body.Jobs))}
+			return made, &InError{"body.members", valid.Invalid("members", "%d are said for %d jobs", n, len(in.Body.Jobs))}
 		}
 		jobs := make([]stint.NewJob, len(in.Body.Jobs))
 		for i := range in.Body.Jobs {
 			if jobs[i], err = declare(&in.Body.Jobs[i], fmt.Sprintf("body.jobs[%d]", i)); err != nil {
-				return nil, err
+				return made, err
 			}
 			if len(in.Body.Members) > 0 {
 				jobs[i].Member = &in.Body.Members[i]
 			}
 		}
-		return stint.NewClient(inClear(l.Store)).Limit(l.Limits).EnqueueReceipts(ctx, jobs)
+		return listed(stint.NewClient(inClear(l.Store)).Limit(l.Limits).EnqueueReceipts(ctx, jobs))
 	},
 })
 

@@ -117,11 +117,25 @@ func Find(noun, verb string) Operation {
 	return nil
 }
 
+// List is an answer that is a list. Those that come in pages have a next beside it.
+type List[T any] struct {
+	Items []T `json:"items"`
+}
+
+// Items are those of an answer that is a list.
+func Items[T any](l List[T], err error) ([]T, error) { return l.Items, err }
+
+// listed is a list as an answer: an empty one is [] in JSON, and not null.
+func listed[T any](all []T, err error) (List[T], error) {
+	all, err = list(all, err)
+	return List[T]{all}, err
+}
+
 // lists declares an operation that lists all that there is.
-func lists[T any](d Decl, all func(Store, context.Context) ([]T, error)) *Op[None, []T] {
+func lists[T any](d Decl, all func(Store, context.Context) ([]T, error)) *Op[None, List[T]] {
 	d.Method = http.MethodGet
-	return declare(&Op[None, []T]{Decl: d, do: func(ctx context.Context, l *Local, _ *None) ([]T, error) {
-		return list(all(l.Store, ctx))
+	return declare(&Op[None, List[T]]{Decl: d, do: func(ctx context.Context, l *Local, _ *None) (List[T], error) {
+		return listed(all(l.Store, ctx))
 	}})
 }
 

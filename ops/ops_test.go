@@ -60,7 +60,7 @@ func TestWhatCanNeverBeRightIsRefusedBeforeItIsDone(t *testing.T) {
 		"no jobs":                {CancelJobs, &CancelInput{}, stint.ErrInvalid},
 		"jobs and a filter":      {DeleteJobs, &DeleteInput{Selection{IDs: []stint.ID{1}, Filter: &Filter{}}}, stint.ErrInvalid},
 		"a state that is none":   {DeleteJobs, &DeleteInput{Selection{Filter: &Filter{States: []string{"odd"}}}}, stint.ErrInvalid},
-		"a delay that is none":   {RetryJobs, &RetryInput{Retrying{Selection: Selection{IDs: []stint.ID{1}}, Delay: "soon"}}, stint.ErrInvalid},
+		"a time that is none":    {RetryJobs, &RetryInput{Retrying{Selection{IDs: []stint.ID{1}}, Rerun{RunAt: "soon"}}}, stint.ErrInvalid},
 		"a class that is no end": {ListJobs, &JobsQuery{Filter: Filter{Outcome: "odd"}}, stint.ErrInvalid},
 	} {
 		l := &Local{Store: &untouched{}, As: &guard.Identity{Role: guard.Admin}}

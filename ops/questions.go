@@ -33,7 +33,7 @@ var ListQuestions = declare(&Op[Page, QuestionPage]{
 
 // QuestionPage is a page of a list of questions.
 type QuestionPage struct {
-	Questions []store.OpenQuestion `json:"questions"`
+	Questions []store.OpenQuestion `json:"items"`
 	Next      stint.ID             `json:"next,omitempty" doc:"The before of the next page; absent on the last one"`
 }
 

@@ -2,6 +2,8 @@ package ops
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -36,6 +38,30 @@ var ListQueues = lists(Decl{
 	Name: "queues list", Path: "/queues", Summary: "List the queues with how many jobs are in each state",
 	Doc: "Those that have jobs, ended ones included, and those that are paused. Every job is counted.", Within: changeTime,
 }, Store.Queues)
+
+// ErrNoQueue says that there is no queue of a name.
+var ErrNoQueue = errors.New("no job, kind, schedule or engine names the queue")
+
+// ShowQueue shows one, or is [ErrNoQueue].
+var ShowQueue = declare(&Op[QueueName, store.QueueInfo]{
+	Decl: Decl{
+		Name: "queues show", Method: http.MethodGet, Path: "/queues/{queue}", Summary: "Show a queue with how many jobs are in each state",
+		Doc: "As the list does. A queue that is named somewhere and has no jobs has no counts. Every job is counted.", Within: changeTime,
+	},
+	do: func(ctx context.Context, l *Local, in *QueueName) (store.QueueInfo, error) {
+		all, err := l.Store.Queues(ctx)
+		if err != nil {
+			return store.QueueInfo{}, err
+		}
+		if i := slices.IndexFunc(all, func(q store.QueueInfo) bool { return q.Name == in.Queue }); i >= 0 {
+			return all[i], nil
+		}
+		if l.unknownQueue(ctx, in.Queue) {
+			return store.QueueInfo{}, fmt.Errorf("%w %q", ErrNoQueue, in.Queue)
+		}
+		return store.QueueInfo{Name: in.Queue, Counts: map[stint.State]int64{}}, nil
+	},
+})
 
 // ListPausedQueues lists the names of the paused queues.
 var ListPausedQueues = lists(Decl{

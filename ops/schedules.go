@@ -43,11 +43,11 @@ type ScheduleWhy struct {
 }
 
 // ListSchedules lists the schedules.
-var ListSchedules = declare(&Op[None, []store.ScheduleInfo]{
+var ListSchedules = declare(&Op[None, List[store.ScheduleInfo]]{
 	Decl: Decl{Name: "schedules list", Method: http.MethodGet, Path: "/schedules", Summary: "List the schedules with when they fire next"},
-	do: func(ctx context.Context, l *Local, _ *None) ([]store.ScheduleInfo, error) {
+	do: func(ctx context.Context, l *Local, _ *None) (List[store.ScheduleInfo], error) {
 		all, err := l.Store.Schedules(ctx)
-		return list(l.seenSchedules(ctx, all), err)
+		return listed(l.seenSchedules(ctx, all), err)
 	},
 })
 
@@ -98,6 +98,13 @@ type NewSchedule struct {
 	NotAfter   time.Time `json:"not_after,omitzero"`
 	Force      bool      `json:"force,omitempty" doc:"Also of a kind that no engine ever declared, and with arguments that its handler refuses"`
 	Exact      bool      `json:"exact,omitempty" doc:"What the job does not say is the default, whatever its kind's declaration says"`
+	ScheduleStatus
+}
+
+// details are those of the declaration.
+func (n NewSchedule) details() any {
+	n.ScheduleStatus = ScheduleStatus{}
+	return n
 }
 
 func (n *NewSchedule) schedule(name string, job stint.NewJob) (stint.Schedule, error) {
@@ -178,22 +185,28 @@ type RemovedSchedule struct {
 	Why string `query:"why" maxLength:"1000" doc:"The reason that is kept with the jobs"`
 }
 
+// CancelledJobs are the jobs that were cancelled with a schedule.
+type CancelledJobs struct {
+	Cancelled []stint.ID `json:"cancelled"`
+}
+
 // RemoveSchedule forgets a schedule, and answers with the jobs that it cancelled.
-var RemoveSchedule = declare(&Op[RemovedSchedule, []stint.ID]{
+var RemoveSchedule = declare(&Op[RemovedSchedule, CancelledJobs]{
 	Decl: Decl{
 		Name: "schedules remove", Method: http.MethodDelete, Path: "/schedules/{schedule}", Needs: guard.Operator, Summary: "Forget a schedule, and cancel what has not begun of it",
 		Doc: "The answer are the jobs that were cancelled. What runs goes on.", Confirm: true,
 	},
-	do: func(ctx context.Context, l *Local, in *RemovedSchedule) ([]stint.ID, error) {
-		return list(l.Store.RemoveSchedule(ctx, in.Schedule, in.Why))
+	do: func(ctx context.Context, l *Local, in *RemovedSchedule) (CancelledJobs, error) {
+		ids, err := list(l.Store.RemoveSchedule(ctx, in.Schedule, in.Why))
+		return CancelledJobs{ids}, err
 	},
-	said: func(in *RemovedSchedule, cancelled []stint.ID) string {
+	said: func(in *RemovedSchedule, c CancelledJobs) string {
 		said := "schedule " + words.Visible(in.Schedule) + " is removed"
-		if len(cancelled) == 0 {
+		if len(c.Cancelled) == 0 {
 			return said + "; no job of it was pending"
 		}
 		var all []string
-		for _, id := range cancelled {
+		for _, id := range c.Cancelled {
 			all = append(all, id.String())
 		}
 		return fmt.Sprintf("%s, and cancelled %s: %s", said, words.Counted(len(all), "pending job"), strings.Join(all, " "))
@@ -234,28 +247,34 @@ var RunSchedule = declare(&Op[ScheduleName, stint.Receipt]{
 
 // Schedule is how a [store.ScheduleInfo] is written.
 type Schedule struct {
-	Name           string          `json:"name"`
-	Recurrence     string          `json:"recurrence" doc:"When, as it was declared: 30 2 * * *, every 5m, function:name"`
-	Words          string          `json:"words,omitempty" doc:"The same in words"`
-	Zone           string          `json:"zone"`
-	Job            json.RawMessage `json:"job" doc:"What is made, without what is the default"`
-	Unique         bool            `json:"unique,omitempty"`
-	Missed         string          `json:"missed"`
-	NotBefore      time.Time       `json:"not_before,omitzero"`
-	NotAfter       time.Time       `json:"not_after,omitzero"`
-	State          string          `json:"state" enum:"active,paused,ended"`
-	Next           time.Time       `json:"next,omitzero" doc:"When it fires next; absent when that is not known yet, or never"`
-	Ended          time.Time       `json:"ended,omitzero"`
-	Paused         time.Time       `json:"paused,omitzero" doc:"Since when"`
-	PausedBy       string          `json:"paused_by,omitempty"`
-	PausedWhy      string          `json:"paused_why,omitempty"`
-	Fired          int64           `json:"fired" doc:"How many jobs it has made"`
-	Skipped        int64           `json:"skipped" doc:"How many occurrences were not fired since it is unique"`
-	Passed         int64           `json:"missed_occurrences" doc:"How many occurrences were missed and not made up for"`
-	LastOccurrence time.Time       `json:"last_occurrence,omitzero"`
-	LastJob        stint.ID        `json:"last_job,omitempty"`
-	Created        time.Time       `json:"created"`
-	Declared       time.Time       `json:"declared"`
-	By             string          `json:"by,omitempty" doc:"Who declared it last"`
-	Problem        string          `json:"problem,omitempty" doc:"What this program cannot read of it"`
+	Recurrence string          `json:"recurrence" doc:"When, as it was declared: 30 2 * * *, every 5m, function:name"`
+	Zone       string          `json:"zone"`
+	Job        json.RawMessage `json:"job" doc:"What is made, without what is the default"`
+	Unique     bool            `json:"unique,omitempty"`
+	Missed     string          `json:"missed"`
+	NotBefore  time.Time       `json:"not_before,omitzero"`
+	NotAfter   time.Time       `json:"not_after,omitzero"`
+	ScheduleStatus
+}
+
+// ScheduleStatus is what is shown of a schedule and not declared. So that a schedule can
+// be declared as it was shown, a declaration may have it, too, and it changes nothing.
+type ScheduleStatus struct {
+	Name           string    `json:"name,omitempty" readOnly:"true"`
+	Words          string    `json:"words,omitempty" readOnly:"true" doc:"The recurrence in words"`
+	State          string    `json:"state,omitempty" enum:"active,paused,ended" readOnly:"true"`
+	Next           time.Time `json:"next,omitzero" readOnly:"true" doc:"When it fires next; absent when that is not known yet, or never"`
+	Ended          time.Time `json:"ended,omitzero" readOnly:"true"`
+	Paused         time.Time `json:"paused_since,omitzero" readOnly:"true"`
+	PausedBy       string    `json:"paused_by,omitempty" readOnly:"true"`
+	PausedWhy      string    `json:"paused_why,omitempty" readOnly:"true"`
+	Fired          int64     `json:"fired,omitempty" readOnly:"true" doc:"How many jobs it has made"`
+	Skipped        int64     `json:"skipped,omitempty" readOnly:"true" doc:"How many occurrences were not fired since it is unique"`
+	Passed         int64     `json:"missed_occurrences,omitempty" readOnly:"true" doc:"How many occurrences were missed and not made up for"`
+	LastOccurrence time.Time `json:"last_occurrence,omitzero" readOnly:"true"`
+	LastJob        stint.ID  `json:"last_job,omitempty" readOnly:"true"`
+	Created        time.Time `json:"created,omitzero" readOnly:"true"`
+	Declared       time.Time `json:"declared,omitzero" readOnly:"true"`
+	By             string    `json:"by,omitempty" readOnly:"true" doc:"Who declared it last"`
+	Problem        string    `json:"problem,omitempty" readOnly:"true" doc:"What this program cannot read of it"`
 }

@@ -296,7 +296,7 @@ type Cancelling struct {
 var RetryJobs = declare(&Op[RetryInput, Done[stint.RerunResult]]{
 	Decl: Decl{
 		Name: "jobs retry", Method: http.MethodPost, Path: "/jobs/retry", Needs: guard.Operator, Summary: "Run jobs again: what waits now, what ended as a new job",
-		Doc: "A job that ended is recovered as a new one, which names the old one as its provenance. " + selectionDoc +
+		Doc: "A job that ended is recovered as a new one, which names the old one: `retry_of` of its `origin`. " + selectionDoc +
 			" A filter without states chooses the jobs that are failed or retrying; what was recovered before is then not recovered again. " +
 			"A flow that ended is done again as a new flow of what did not complete, and so is the flow of a job that is in one that ended: with this job and what depends on it.",
 	},
@@ -320,25 +320,38 @@ type RetryInput struct {
 // Retrying says which jobs to run again, and when.
 type Retrying struct {
 	Selection
-	RunAt time.Time `json:"run_at,omitzero" doc:"Not to be started before"`
-	Delay string    `json:"delay,omitempty" doc:"The same counted from now by the database's clock: 90s, 2h. Not both"`
+	Rerun
+}
 
+// Rerun says when jobs run again, and what of them.
+type Rerun struct {
+	RunAt When `json:"run_at,omitempty" doc:"Not to be started before: an instant, or +90s and +2h from now by the database's clock"`
 	Whole bool `json:"whole,omitempty" doc:"Of a flow that ended all of its jobs, and not only those that did not complete"`
 	Once  bool `json:"once,omitempty" doc:"Leave alone what was recovered before; of what a filter chooses that is always so"`
 }
 
 // RetryOf says of which jobs that are to run again, and when, as a request has it.
 func RetryOf(s Selection, again stint.RerunOptions) RetryInput {
-	return RetryInput{Retrying{Selection: s, RunAt: again.RunAt, Delay: durationText(again.Delay), Once: again.Once, Whole: again.Whole}}
+	return RetryInput{Retrying{s, Rerun{RunAt: runAt(again), Once: again.Once, Whole: again.Whole}}}
 }
 
-func (r Retrying) again() (stint.RerunOptions, error) {
-	delay, err := ReadDuration("delay", r.Delay)
-	again := stint.RerunOptions{RunAt: r.RunAt, Delay: delay, Whole: r.Whole}
-	if err == nil {
-		err = again.Check()
+func runAt(again stint.RerunOptions) When {
+	if again.Delay != 0 {
+		return When("+" + durationText(again.Delay))
 	}
-	return again, err
+	return At(again.RunAt)
+}
+
+func (r Rerun) again() (again stint.RerunOptions, err error) {
+	again.Whole = r.Whole
+	if later, plus := strings.CutPrefix(string(r.RunAt), "+"); plus {
+		again.Delay, err = ReadDuration("run at", later)
+	} else if r.RunAt != "" {
+		if again.RunAt, err = time.Parse(time.RFC3339, string(r.RunAt)); err != nil {
+			err = valid.Invalid("run at", "%q is neither an instant such as 2026-03-01T09:00:00Z nor a time from now such as +15m", r.RunAt)
+		}
+	}
+	return again, inError("body", cmp.Or(err, again.Check()))
 }
 
 // DeleteJobs deletes jobs that have ended.

@@ -15,18 +15,18 @@ import (
 )
 
 // ListSignals lists the signals of a job, or is [stint.ErrNotFound].
-var ListSignals = declare(&Op[JobName, []view.Signal]{
+var ListSignals = declare(&Op[JobName, List[view.Signal]]{
 	Decl: Decl{
 		Name: "jobs signals", Method: http.MethodGet, Path: "/jobs/{id}/signals", Summary: "List the signals that were sent to a job, with their whole values",
 		Doc: "By number. One that a step of the job has taken names that step.",
 	},
-	do: func(ctx context.Context, l *Local, in *JobName) ([]view.Signal, error) {
+	do: func(ctx context.Context, l *Local, in *JobName) (List[view.Signal], error) {
 		id := stint.ID(in.ID)
-		signals, err := list(view.SignalsOf(ctx, l.Store, id))
-		if err == nil && len(signals) == 0 {
+		signals, err := listed(view.SignalsOf(ctx, l.Store, id))
+		if err == nil && len(signals.Items) == 0 {
 			_, err = l.Store.Job(ctx, id)
 		}
-		l.seenSignals(ctx, signals)
+		l.seenSignals(ctx, signals.Items)
 		return signals, err
 	},
 })

@@ -66,11 +66,11 @@ func TestSQLEnqueuesWithTheKindsDefaults(t *testing.T) {
 		}
 	}
 	check(plain, func(j *stint.JobInfo) bool {
-		return j.Queue == "slow" && j.Priority == 3 && j.Retry == policy.String() && j.Timeout == time.Minute &&
+		return j.Queue == "slow" && j.Priority == 3 && j.Retry == policy.String() && j.Timeout.AsDuration() == time.Minute &&
 			slices.Equal(j.Tags, []string{"a", "b"}) && string(j.Args) == "{}" && j.State == stint.Available
 	})
 	check(said, func(j *stint.JobInfo) bool {
-		return j.Queue == "fast" && j.Priority == -1 && j.Retry == "fixed:9:1m" && j.Timeout == time.Second &&
+		return j.Queue == "fast" && j.Priority == -1 && j.Retry == "fixed:9:1m" && j.Timeout.AsDuration() == time.Second &&
 			slices.Equal(j.Tags, []string{"a", "b", "c"}) && j.URN == "u" && j.Source == "s" && j.Metadata != nil
 	})
 	check(late, func(j *stint.JobInfo) bool { return j.State == stint.Scheduled })

@@ -350,7 +350,7 @@ func showsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 	}
 	e, err := view.EngineOf(ctx, st, holder)
 	gotEngine, gotErr := ops.ShowEngine.Call(ctx, server, ops.EngineToken{Token: int64(holder)})
-	same("an engine", e, view.Engine{EngineInfo: gotEngine.EngineInfo, Holds: gotEngine.Holds}, err, gotErr)
+	same("an engine", e, view.Engine{EngineInfo: gotEngine.Info(), Holds: gotEngine.Holds}, err, gotErr)
 	if _, err := ops.ShowEngine.Call(ctx, server, ops.EngineToken{Token: 5}); !errors.Is(err, store.ErrBuried) {
 		t.Errorf("an engine that there is not: %v", err)
 	}
@@ -369,7 +369,7 @@ func showsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 		if wrong != nil {
 			t.Fatal(wrong)
 		}
-		kinds, gotErr := ops.Stats.Call(ctx, server, in)
+		kinds, gotErr := ops.Items(ops.Stats.Call(ctx, server, in))
 		same("stats", report.StatsByKind(sums), kinds, err, gotErr)
 	}
 	codes := func(all []report.Finding, err error) []string {
@@ -384,7 +384,7 @@ func showsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 	}
 	for _, deep := range []bool{false, true} {
 		want := codes(report.Diagnose(ctx, st, report.Options{Deep: deep}))
-		if got := codes(ops.Diagnose.Call(ctx, server, ops.DoctorInput{Deep: deep})); !slices.Equal(want, got) {
+		if got := codes(ops.Items(ops.Diagnose.Call(ctx, server, ops.DoctorInput{Deep: deep}))); !slices.Equal(want, got) {
 			t.Errorf("the doctor finds %v, and over the server %v", want, got)
 		}
 	}

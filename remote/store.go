@@ -59,11 +59,11 @@ func (s *Store) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (
 			all.Members = append(all.Members, *j.Member)
 		}
 	}
-	receipts, err := ops.EnqueueJobs.Call(ctx, s, ops.JobsInput{Body: all})
-	if err == nil && len(receipts) != len(jobs) {
-		err = fmt.Errorf("the server answers with %d receipts for %d jobs", len(receipts), len(jobs))
+	made, err := ops.EnqueueJobs.Call(ctx, s, ops.JobsInput{Body: all})
+	if err == nil && len(made.Items) != len(jobs) {
+		err = fmt.Errorf("the server answers with %d receipts for %d jobs", len(made.Items), len(jobs))
 	}
-	return receipts, err
+	return made.Items, err
 }
 
 // Job implements [store.Inspector].
@@ -79,7 +79,7 @@ func (s *Store) Steps(ctx context.Context, id stint.ID) ([]stint.RecordedStep, e
 		return nil, nil
 	}
 	var all []stint.RecordedStep
-	for _, x := range steps {
+	for _, x := range steps.Items {
 		all = append(all, stint.RecordedStep{Name: x.Name, Began: x.Began, Ended: x.Ended, Result: x.Result, Question: x.Question})
 	}
 	return all, err
@@ -103,7 +103,7 @@ func (s *Store) Signals(ctx context.Context, job stint.ID) ([]stint.SentSignal, 
 		return nil, nil
 	}
 	var all []stint.SentSignal
-	for _, x := range signals {
+	for _, x := range signals.Items {
 		all = append(all, x.SentSignal)
 	}
 	return all, err
@@ -145,7 +145,8 @@ func (s *Store) Log(ctx context.Context, job stint.ID, f store.LogFilter) (all [
 		if f.Limit > 0 {
 			in.Limit = min(linesPage, f.Limit-len(all))
 		}
-		lines, err := ops.ReadLog.Call(ctx, s, in)
+		page, err := ops.ReadLog.Call(ctx, s, in)
+		lines := page.Items
 		if errors.Is(err, stint.ErrNotFound) {
 			return nil, nil
 		}
@@ -163,7 +164,7 @@ func (s *Store) Progress(ctx context.Context, job stint.ID) ([]stint.Progress, e
 	if errors.Is(err, stint.ErrNotFound) {
 		err = nil
 	}
-	return all, err
+	return all.Items, err
 }
 
 // inNone refuses a transaction of the caller's.
@@ -202,7 +203,7 @@ func (s *Store) Find(ctx context.Context, f store.Filter) ([]stint.ID, error) {
 func (s *Store) Changes(ctx context.Context, f store.ChangeFilter) ([]store.Change, error) {
 	return pages(f.Limit, changesPage, f.Before, func(before int64, limit int) ([]store.Change, int64, error) {
 		p, err := ops.ListChanges.Call(ctx, s, ops.ChangesInput{
-			By: f.By, Operation: f.Operation, Subject: f.Subject, Since: f.At.From, Until: f.At.To, Before: before, Limit: limit,
+			By: f.By, Operation: f.Operation, Subject: f.Subject, Since: ops.At(f.At.From), Until: ops.At(f.At.To), Before: before, Limit: limit,
 		})
 		return p.Changes, p.Next, err
 	})
@@ -238,7 +239,7 @@ func (s *Store) Ahead(ctx context.Context, id stint.ID, most int) (int, error) {
 
 // Kinds implements [store.Inspector].
 func (s *Store) Kinds(ctx context.Context) ([]stint.KindInfo, error) {
-	return ops.ListKinds.Call(ctx, s, ops.None{})
+	return ops.Items(ops.ListKinds.Call(ctx, s, ops.None{}))
 }
 
 // Cancel cancels jobs as [store.Canceller] does; up to 500 in a call.
@@ -285,18 +286,18 @@ func (s *Store) Resume(ctx context.Context, queue string) (bool, error) {
 
 // Paused implements [store.Pauser].
 func (s *Store) Paused(ctx context.Context) ([]string, error) {
-	return ops.ListPausedQueues.Call(ctx, s, ops.None{})
+	return ops.Items(ops.ListPausedQueues.Call(ctx, s, ops.None{}))
 }
 
 // Queues implements [store.Pauser].
 func (s *Store) Queues(ctx context.Context) ([]store.QueueInfo, error) {
-	return ops.ListQueues.Call(ctx, s, ops.None{})
+	return ops.Items(ops.ListQueues.Call(ctx, s, ops.None{}))
 }
 
 // Schedules implements [store.ScheduleKeeper]. What is not told is zero: the instant
 // After, and the Revision.
 func (s *Store) Schedules(ctx context.Context) ([]store.ScheduleInfo, error) {
-	return ops.ListSchedules.Call(ctx, s, ops.None{})
+	return ops.Items(ops.ListSchedules.Call(ctx, s, ops.None{}))
 }
 
 // Schedule implements [store.ScheduleKeeper], as [Store.Schedules] does.
@@ -320,7 +321,8 @@ func (s *Store) ResumeSchedule(ctx context.Context, name string) (bool, error) {
 
 // RemoveSchedule implements [store.ScheduleKeeper].
 func (s *Store) RemoveSchedule(ctx context.Context, name, why string) ([]stint.ID, error) {
-	return ops.RemoveSchedule.Call(ctx, s, ops.RemovedSchedule{ScheduleName: ops.ScheduleName{Schedule: name}, Why: why})
+	c, err := ops.RemoveSchedule.Call(ctx, s, ops.RemovedSchedule{ScheduleName: ops.ScheduleName{Schedule: name}, Why: why})
+	return c.Cancelled, err
 }
 
 // RunSchedule implements [store.ScheduleKeeper].
@@ -333,8 +335,8 @@ func (s *Store) RunSchedule(ctx context.Context, name string) (stint.ID, error) 
 func (s *Store) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 	told, err := ops.ListEngines.Call(ctx, s, ops.None{})
 	var all []store.EngineInfo
-	for _, e := range told {
-		all = append(all, e.EngineInfo)
+	for _, e := range told.Items {
+		all = append(all, e.Info())
 	}
 	return all, err
 }
@@ -347,12 +349,12 @@ func (s *Store) Drain(ctx context.Context, token store.EngineID) error {
 
 // EngineMetrics lists what engines counted, as [report.MetricsKeeper] does.
 func (s *Store) EngineMetrics(ctx context.Context) ([]report.Metrics, error) {
-	return ops.ListEngineMetrics.Call(ctx, s, ops.None{})
+	return ops.Items(ops.ListEngineMetrics.Call(ctx, s, ops.None{}))
 }
 
 // Leases lists the leases, as [store.Leaser] does.
 func (s *Store) Leases(ctx context.Context) ([]store.Lease, error) {
-	return ops.ListLeases.Call(ctx, s, ops.None{})
+	return ops.Items(ops.ListLeases.Call(ctx, s, ops.None{}))
 }
 
 // Revoke frees a lease, as [store.Leaser] does.
@@ -366,12 +368,12 @@ func (s *Store) Revoke(ctx context.Context, name, _, why string) (store.Revocati
 
 // Limits lists the limits, as [store.Limiter] does.
 func (s *Store) Limits(ctx context.Context) ([]store.LimitInfo, error) {
-	return ops.ListLimits.Call(ctx, s, ops.None{})
+	return ops.Items(ops.ListLimits.Call(ctx, s, ops.None{}))
 }
 
 // Gates lists the gates of a limit, as [store.Limiter] does; up to 10,000.
 func (s *Store) Gates(ctx context.Context, limit string, most int) ([]store.GateInfo, error) {
-	gates, err := ops.ListKeys.Call(ctx, s, ops.LimitMost{LimitName: ops.LimitName{Limit: limit}, Most: most})
+	gates, err := ops.Items(ops.ListKeys.Call(ctx, s, ops.LimitMost{LimitName: ops.LimitName{Limit: limit}, Most: most}))
 	if errors.Is(err, ops.ErrNoLimit) {
 		return nil, nil
 	}
@@ -423,7 +425,7 @@ func (s *Store) Analyze(ctx context.Context, f report.AnalyticsFilter) (report.A
 
 // AnalyzeKinds implements [report.LiveStats].
 func (s *Store) AnalyzeKinds(ctx context.Context, f report.AnalyticsFilter) ([]report.KindAnalytics, error) {
-	return ops.AnalyzeKinds.Call(ctx, s, ops.AnalyticsOf(f))
+	return ops.Items(ops.AnalyzeKinds.Call(ctx, s, ops.AnalyticsOf(f)))
 }
 
 // DueBy implements [report.LiveStats]; a limit is 10,000 at most.
@@ -431,10 +433,10 @@ func (s *Store) DueBy(ctx context.Context, field report.Field, f report.Analytic
 	if err := field.Check(); err != nil {
 		return nil, err
 	}
-	return ops.DueBy.Call(ctx, s, ops.DueInput{AnalyticsFilter: ops.AnalyticsOf(f), By: string(field), Limit: limit})
+	return ops.Items(ops.DueBy.Call(ctx, s, ops.DueInput{AnalyticsFilter: ops.AnalyticsOf(f), By: string(field), Limit: limit}))
 }
 
 // Errors implements [report.ErrorAnalyst].
 func (s *Store) Errors(ctx context.Context, f report.ErrorFilter) (report.ErrorReport, error) {
-	return ops.ListErrors.Call(ctx, s, ops.ErrorsInput{Kind: f.Kind, Queue: f.Queue, Since: f.Since})
+	return ops.ListErrors.Call(ctx, s, ops.ErrorsInput{Kind: f.Kind, Queue: f.Queue, Since: ops.At(f.Since)})
 }

@@ -93,6 +93,26 @@ func modify(p Policy, s source) Policy {
 	return p
 }
 
+// Duration is a [time.Duration] that is text in JSON: FormatDuration writes it, and
+// ParseDuration reads it.
+type Duration time.Duration
+
+// AsDuration returns it to calculate with.
+func (d Duration) AsDuration() time.Duration { return time.Duration(d) }
+
+// String writes it as FormatDuration does.
+func (d Duration) String() string { return duration.Format(time.Duration(d)) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (d *Duration) UnmarshalText(text []byte) error {
+	read, err := duration.Parse(string(text))
+	*d = Duration(read)
+	return err
+}
+
 // ParseDuration reads a duration as people write it: numbers with the units w,
 // d, h, m, s and ms (and us, ns) from large to small, such as 90s, 1h30m, 2w or
 // 1.5h. A day has 24 hours. A number without a unit and a negative one are refused.

@@ -86,7 +86,7 @@ func (c NewChange) Clean() NewChange {
 
 // Change is one as it is kept.
 type Change struct {
-	ID int64     `json:"change"`
+	ID int64     `json:"id"`
 	At time.Time `json:"at"` // when it was written down
 	NewChange
 	Result  ChangeResult `json:"result"`

@@ -48,7 +48,7 @@ const (
 
 // Lease is one as the store shows it.
 type Lease struct {
-	Name     string    `json:"lease"`
+	Name     string    `json:"name"`
 	Engine   EngineID  `json:"engine,string,omitempty"` // who holds it; 0 while it is free
 	Instance string    `json:"instance,omitempty"`      // the holder's name
 	Host     string    `json:"host,omitempty"`
@@ -58,7 +58,7 @@ type Lease struct {
 
 	// Deposed says whom somebody took the lease from last, if that was ever
 	// done.
-	Deposed Revocation `json:"deposed,omitzero"`
+	Deposed Revocation `json:"revoked,omitzero"`
 }
 
 // Revocation is what is kept of a lease that somebody freed.

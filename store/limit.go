@@ -152,7 +152,7 @@ type Paused struct {
 
 // LimitInfo is a limit as people see it.
 type LimitInfo struct {
-	Name string `json:"limit"` // or one of its keys, if that has a rule or a pause of its own
+	Name string `json:"name"` // or one of its keys, if that has a rule or a pause of its own
 
 	// Rule is the one that counts, as text (see [stint.ParseLimitRule]): what people set, or else what
 	// a program declared, or else "any".
@@ -160,8 +160,8 @@ type LimitInfo struct {
 	Declared string    `json:"declared,omitempty"` // by programs; empty for not at all
 	Set      string    `json:"set,omitempty"`      // by people
 	SetAt    time.Time `json:"set_at,omitzero"`
-	By       string    `json:"by,omitempty"` // who set it
-	Why      string    `json:"why,omitempty"`
+	By       string    `json:"set_by,omitempty"` // who set it
+	Why      string    `json:"set_why,omitempty"`
 
 	Paused *Paused `json:"paused,omitempty"` // nil while it is not
 

@@ -40,9 +40,9 @@ type PauseTeller interface {
 
 // QueueInfo is a queue as people see it.
 type QueueInfo struct {
-	Name   string                `json:"queue"`
-	Paused time.Time             `json:"paused,omitzero"` // since when; zero when it is not
-	By     string                `json:"by,omitempty"`    // who paused it
-	Why    string                `json:"why,omitempty"`
+	Name   string                `json:"name"`
+	Paused time.Time             `json:"paused_since,omitzero"` // since when; zero when it is not
+	By     string                `json:"paused_by,omitempty"`   // who paused it
+	Why    string                `json:"paused_why,omitempty"`
 	Counts map[stint.State]int64 `json:"counts"`
 }

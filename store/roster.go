@@ -116,7 +116,7 @@ type OrphanRecoverer interface {
 
 // EngineInfo is an engine as the roster shows it.
 type EngineInfo struct {
-	Token      EngineID      `json:"token,string"`
+	Token      EngineID      `json:"id,string"`
 	Instance   string        `json:"instance"`
 	Host       string        `json:"host"`
 	BootID     string        `json:"boot_id,omitempty"`
@@ -129,12 +129,12 @@ type EngineInfo struct {
 	TimeToLive time.Duration `json:"time_to_live"`
 	MaxOutage  time.Duration `json:"max_outage,omitempty"` // how long the store may be away from it before it gives up what it runs, if it can tell that from its own death
 	Joined     time.Time     `json:"joined"`               // set by the store
-	Beat       time.Time     `json:"beat"`                 // set by the store: the last beat
+	Beat       time.Time     `json:"last_beat"`            // set by the store: the last beat
 	Running    []Position    `json:"running"`              // announced by the last beat
 	Low        int64         `json:"-"`                    // by the last beat, no claim of a lower number has anything open
 	Draining   bool          `json:"draining,omitempty"`
-	Held       bool          `json:"held,omitempty"` // its process lives, whatever the beat says
-	Gone       bool          `json:"gone,omitempty"` // its process does not, whatever the beat says
+	Held       bool          `json:"process_lives,omitempty"` // its process lives, whatever the beat says
+	Gone       bool          `json:"process_gone,omitempty"`  // its process does not, whatever the beat says
 }
 
 // WorkerBoot is the boot id of engines that work for somebody outside their process.

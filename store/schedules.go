@@ -106,7 +106,7 @@ type scheduleInfoJSON struct {
 	State          string    `json:"state"`
 	Next           time.Time `json:"next,omitzero"`
 	Ended          time.Time `json:"ended,omitzero"`
-	Paused         time.Time `json:"paused,omitzero"`
+	Paused         time.Time `json:"paused_since,omitzero"`
 	PausedBy       string    `json:"paused_by,omitempty"`
 	PausedWhy      string    `json:"paused_why,omitempty"`
 	Fired          int64     `json:"fired"`

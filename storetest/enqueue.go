@@ -178,7 +178,7 @@ func everythingRoundTrips(t *T) {
 	shown := stint.JobInfo{
 		ID: id, Kind: want.Kind, State: stint.Running, Queue: want.Queue, Priority: want.Priority, Args: want.Args,
 		Attempt: 1, Tags: want.Tags, URN: want.URN, Source: want.Source, Metadata: want.Metadata,
-		MaxLosses: 7, Retry: want.Retry.String(), Timeout: want.Timeout, Created: e.Created, Due: e.Due,
+		MaxLosses: 7, Retry: want.Retry.String(), Timeout: retry.Duration(want.Timeout), Created: e.Created, Due: e.Due,
 		Correlation: want.Correlation, StartBy: want.StartBy,
 	}
 	noDiff(t, cmp.Diff(shown, info, sameJob...), "what people see (-want +got)")

@@ -226,7 +226,7 @@ var flowTests = []test{
 		g.promotes()
 		g.ended("a cancelled, b cancelled, c cancelled: cancelled")
 		equal(t, t.info(g.id).Reason, "it took longer than its timeout", "the reason is %q, want %q")
-		equal(t, t.info(g.id).Timeout, 20*time.Millisecond, "its timeout is %v, want %v")
+		equal(t, t.info(g.id).Timeout.AsDuration(), 20*time.Millisecond, "its timeout is %v, want %v")
 		again := t.retry(stint.RerunOptions{}, g.id)[g.id]
 		t.state(again.ID, stint.Blocked)
 		time.Sleep(30 * time.Millisecond)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -17,7 +18,7 @@ func (d *database) show(job *row, rows []*row) stint.JobInfo {
 	j := job.job
 	i := stint.JobInfo{
 		ID: job.id, Kind: j.Kind, Queue: j.Queue, Priority: j.Priority, Args: j.Args, Attempt: 1, Tags: j.Tags, URN: j.URN,
-		Source: j.Source, Metadata: j.Metadata, Retry: j.Retry.String(), Timeout: j.Timeout, StartBy: j.StartBy, Unique: j.Unique, MaxLosses: d.maxLosses(j), Created: job.made, Due: job.due,
+		Source: j.Source, Metadata: j.Metadata, Retry: j.Retry.String(), Timeout: retry.Duration(j.Timeout), StartBy: j.StartBy, Unique: j.Unique, MaxLosses: d.maxLosses(j), Created: job.made, Due: job.due,
 		Origin: d.provenance(job), Correlation: d.correlation(job),
 	}
 	if keys := d.limitKeys(j); keys != "" && !d.is("shows no limits") {

@@ -83,11 +83,11 @@ func JobFrom(ctx context.Context, store Store, job *stint.JobInfo) (j Job, err e
 
 // Runner is the engine that performs a job now.
 type Runner struct {
-	Token    store.EngineID `json:"token,string"`
+	Token    store.EngineID `json:"engine,string"`
 	Instance string         `json:"instance"`
 	Host     string         `json:"host"`
 	PID      int            `json:"pid"`
-	Beat     time.Time      `json:"beat"` // when it last said so
+	Beat     time.Time      `json:"last_beat"` // when it last said so
 }
 
 // RunnerOf finds the engine of a crew that performs a job: the one that announced

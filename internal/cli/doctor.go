@@ -42,7 +42,7 @@ not be checked (for example without the rights), or the database cannot be opene
 func (a *app) doctorCommand() *cobra.Command {
 	var deep bool
 	cmd := a.withJSON(a.does(page(doctorHelp), a.on(examining, func(ctx context.Context, db *database, _ []string) error {
-		findings, err := ops.Diagnose.Call(ctx, db, ops.DoctorInput{Deep: deep})
+		findings, err := ops.Items(ops.Diagnose.Call(ctx, db, ops.DoctorInput{Deep: deep}))
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/report"
-	"github.com/stint-go/stint/retry"
 )
 
 const enginesShowHelp = `show TOKEN|INSTANCE...: Show engines with the jobs that they hold
@@ -100,7 +99,7 @@ func (a *app) showEngine(e ops.ShownEngine, now time.Time) {
 	d.add("kinds", e.Kinds)
 	d.add("slots", e.Slots)
 	d.add("joined", e.Joined)
-	d.add("last beat", words.Ago(e.Beat, now)+", counts as dead after "+retry.FormatDuration(e.TimeToLive)+" without one")
+	d.add("last beat", words.Ago(e.Beat, now)+", counts as dead after "+e.TimeToLive.String()+" without one")
 	d.Render()
 	if len(e.Holds) == 0 {
 		fmt.Fprintln(a.out, "\nit holds no jobs")
@@ -118,7 +117,7 @@ func (a *app) showEngine(e ops.ShownEngine, now time.Time) {
 
 // metricsOf answers with what the engine of a name counted, or all without one.
 func (a *app) metricsOf(ctx context.Context, db *database, names []string) (any, shower, error) {
-	all, err := ops.ListEngineMetrics.Call(ctx, db, ops.None{})
+	all, err := ops.Items(ops.ListEngineMetrics.Call(ctx, db, ops.None{}))
 	if err == nil && len(names) > 0 {
 		all = slices.DeleteFunc(all, func(m report.Metrics) bool { return m.Instance != names[0] })
 		if len(all) == 0 {

@@ -219,7 +219,7 @@ func (a *app) statsCommand() *cobra.Command {
 		if err != nil {
 			return nil, nil, err
 		}
-		kinds, err := ops.Stats.Call(ctx, db, in)
+		kinds, err := ops.Items(ops.Stats.Call(ctx, db, in))
 		return kinds, func(now time.Time) { a.showStats(kinds, filter.Every, now) }, err
 	}, func(*cobra.Command, []string) error {
 		switch {

@@ -104,7 +104,7 @@ type vitals struct {
 // newVitals are those of the process, with other collectors.
 func newVitals(others ...prometheus.Collector) *vitals {
 	v := &vitals{figures: prometheus.NewRegistry()}
-	v.figures.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	v.figures.MustRegister(prom.BuildInfo(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	v.figures.MustRegister(others...)
 	return v
 }

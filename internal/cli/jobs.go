@@ -217,7 +217,7 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 	}
 	d.add("limits", j.Limits)
 	d.add("retry", j.Retry)
-	d.add("timeout", j.Timeout)
+	d.add("timeout", j.Timeout.AsDuration())
 	d.add("losses", j.Losses)
 	d.add("created", j.Created)
 	if j.PendingRetry == "" && !j.Due.Equal(j.Created) {

@@ -272,7 +272,7 @@ func (a *app) limitChanged(said string, c ops.LimitChanged) error {
 func (a *app) keysCommand() *cobra.Command {
 	in := new(ops.LimitMost)
 	cmd := a.asks(page(keysHelp), func(ctx context.Context, db *database, _ []string) (any, shower, error) {
-		gates, err := ops.ListKeys.Call(ctx, db, *in)
+		gates, err := ops.Items(ops.ListKeys.Call(ctx, db, *in))
 		return gates, func(now time.Time) { a.listKeys(gates, now) }, hintName(err)
 	}, namesLimit(in))
 	mostFlag(cmd, &in.Most, 100)

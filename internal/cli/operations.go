@@ -16,9 +16,9 @@ import (
 )
 
 // lists makes a command that lists something, as a table or as JSON.
-func lists[T any](a *app, long string, op *ops.Op[ops.None, []T], show func([]T, time.Time)) *cobra.Command {
+func lists[T any](a *app, long string, op *ops.Op[ops.None, ops.List[T]], show func([]T, time.Time)) *cobra.Command {
 	return a.asks(page("list|ls: "+op.Summary+"\n\n"+long), func(ctx context.Context, db *database, _ []string) (any, shower, error) {
-		all, err := op.Call(ctx, db, ops.None{})
+		all, err := ops.Items(op.Call(ctx, db, ops.None{}))
 		return all, func(now time.Time) { show(all, now) }, err
 	})
 }

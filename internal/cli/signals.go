@@ -70,7 +70,7 @@ its handler that took each. Stint jobs show prints them in short.
 Examples:
   stint jobs signals 12
   stint jobs signals 12 --json | jq '.[] | select(.step == null).name'`), func(ctx context.Context, db *database, _ []string) (any, shower, error) {
-		signals, err := ops.ListSignals.Call(ctx, db, ops.JobName{ID: int64(id)})
+		signals, err := ops.Items(ops.ListSignals.Call(ctx, db, ops.JobName{ID: int64(id)}))
 		return signals, func(time.Time) { a.listSignals(id, signals) }, err
 	}, func(_ *cobra.Command, args []string) (err error) {
 		id, err = jobID(args[0])

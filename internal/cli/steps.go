@@ -25,7 +25,7 @@ ended. Later attempts of the job skip those. Stint jobs show prints them in shor
 Examples:
   stint jobs steps 12
   stint jobs steps 12 --json | jq '.[] | select(.name == "charge").result'`), func(ctx context.Context, db *database, _ []string) (any, shower, error) {
-		steps, err := ops.ListSteps.Call(ctx, db, ops.JobName{ID: int64(id)})
+		steps, err := ops.Items(ops.ListSteps.Call(ctx, db, ops.JobName{ID: int64(id)}))
 		return steps, func(time.Time) { a.listSteps(id, steps) }, err
 	}, func(_ *cobra.Command, args []string) (err error) {
 		id, err = jobID(args[0])

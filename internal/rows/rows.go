@@ -40,7 +40,7 @@ func Job(j *stint.JobInfo) []any {
 	j.MaxLosses = stint.DefaultMaxLosses
 	return append([]any{
 		&j.ID, &j.Kind, &j.State, &j.Begun, &j.Queue, &j.Priority, &j.Args, &j.Attempt, &j.Losses, &j.Reason, &j.Tags,
-		&j.URN, &j.Source, &j.Metadata, &j.Timeout, &j.StartBy, &j.Unique, &j.Limits, &j.MaxLosses, &j.Created, &j.Due, &j.Started, &j.Finished,
+		&j.URN, &j.Source, &j.Metadata, (*time.Duration)(&j.Timeout), &j.StartBy, &j.Unique, &j.Limits, &j.MaxLosses, &j.Created, &j.Due, &j.Started, &j.Finished,
 		&j.Faulty, &j.PendingRetry, &j.Awaits, &j.Asks, &j.Flow, &j.Node, &j.IsFlow, &j.NeedsFirst,
 	}, append(Fields(&j.Origin), &j.Correlation)...)
 }

@@ -16,9 +16,9 @@ import (
 
 // Config bounds the number of series. The zero value suits most programs.
 type Config struct {
-	// MaxKinds, MaxQueues and MaxLimits are how many values the labels kind, queue and limit have,
-	// by default 100 each. Further ones are counted as "other".
-	MaxKinds, MaxQueues, MaxLimits int
+	// MaxKinds, MaxQueues, MaxLimits and MaxSchedules are how many values the labels kind, queue,
+	// limit and schedule have, by default 100 each. Further ones are counted as "other".
+	MaxKinds, MaxQueues, MaxLimits, MaxSchedules int
 
 	// Buckets are the upper bounds of the histograms, in seconds. The default is [DefaultBuckets].
 	Buckets []float64

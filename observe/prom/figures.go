@@ -1,36 +1,31 @@
 package prom
 
 import (
-	"cmp"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/stint-go/stint/report"
 )
 
-// Figures returns a collector of the metrics of one engine. read is called at each scrape; pass the
-// engine's method Metrics. The label instance_name has the engine's name, because Prometheus uses
-// instance for the target.
-func Figures(read func() report.Metrics, config ...Config) prometheus.Collector {
-	f := &figures{read: read, kinds: bounded{max: cmp.Or(configOf(config).MaxKinds, defaultMax)}}
+// Figures returns a collector of the metrics of one engine, but for those of its attempts, which
+// [Events] counts by kind and queue. read is called at each scrape; pass the engine's method
+// Metrics. The label engine has the engine's name.
+func Figures(read func() report.Metrics) prometheus.Collector {
+	f := &figures{read: read}
 	// A label of the collector and not of each value, so that a program may register
 	// the collectors of several engines.
-	name := prometheus.Labels{"instance_name": read().Instance}
+	name := prometheus.Labels{"engine": read().Instance}
 	for _, n := range numbers {
 		f.numbers = append(f.numbers, prometheus.NewDesc("stint_engine_"+n.name, n.help, nil, name))
 	}
-	f.byKind = prometheus.NewDesc("stint_engine_attempts_of_kind_seconds", "How long attempts of a kind took.", []string{"kind"}, name)
 	return f
 }
 
 type figures struct {
 	read    func() report.Metrics
-	kinds   bounded
 	numbers []*prometheus.Desc
-	byKind  *prometheus.Desc
 }
 
 // numbers are the metrics of an engine. Those whose name ends with _total are counters.
@@ -41,21 +36,12 @@ var numbers = []struct {
 	{"notifications_total", "Notifications that came from the store.", func(m *report.Metrics) any { return m.Listener.Notifications }},
 	{"reconnects_total", "How often listening began again.", func(m *report.Metrics) any { return m.Listener.Reconnects }},
 	{"listen_timeouts_total", "How often the engine looked because nothing was heard.", func(m *report.Metrics) any { return m.Listener.Timeouts }},
-	{"claims_total", "How often entries were asked for.", func(m *report.Metrics) any { return m.Claimer.Claims }},
 	{"claims_empty_total", "Claims that found nothing.", func(m *report.Metrics) any { return m.Claimer.Empty }},
 	{"claimed_total", "Entries that were taken.", func(m *report.Metrics) any { return m.Claimer.Claimed }},
 	{"slot_waits_total", "How often there was no room to take more.", func(m *report.Metrics) any { return m.Claimer.SlotWaits }},
-	{"returned_total", "Entries that were handed back unstarted.", func(m *report.Metrics) any { return m.Claimer.Returned }},
 	{"claim_seconds", "How long claims took.", func(m *report.Metrics) any { return m.Claimer.Took }},
 	{"slots", "How many attempts may go on at once.", func(m *report.Metrics) any { return m.Workers.Slots }},
-	{"running", "Attempts that go on now.", func(m *report.Metrics) any { return m.Workers.Running }},
-	{"run_total", "Attempts that ended.", func(m *report.Metrics) any { return m.Workers.Run }},
-	{"succeeded_total", "Attempts that succeeded.", func(m *report.Metrics) any { return m.Workers.Succeeded }},
-	{"failed_total", "Attempts that failed.", func(m *report.Metrics) any { return m.Workers.Failed }},
-	{"cancelled_total", "Attempts that were cancelled.", func(m *report.Metrics) any { return m.Workers.Cancelled }},
-	{"working_seconds_total", "How long all attempts took together.", func(m *report.Metrics) any { return m.Workers.Working }},
 	{"outcomes_total", "Outcomes that were recorded.", func(m *report.Metrics) any { return m.Finisher.Outcomes }},
-	{"flushes_total", "Batches that outcomes were recorded in.", func(m *report.Metrics) any { return m.Finisher.Flushes }},
 	{"flush_retries_total", "Flushes that had to be tried again.", func(m *report.Metrics) any { return m.Finisher.Retries }},
 	{"flush_seconds", "How long flushes took.", func(m *report.Metrics) any { return m.Finisher.Took }},
 	{"prefetch_max", "The most that ever waited for a slot.", func(m *report.Metrics) any { return m.Prefetch.Max }},
@@ -63,7 +49,6 @@ var numbers = []struct {
 	{"prefetch_full_total", "How often no more could wait for a slot.", func(m *report.Metrics) any { return m.Prefetch.Full }},
 	{"prefetch_empty_total", "How often a slot found nothing.", func(m *report.Metrics) any { return m.Prefetch.Empty }},
 	{"reports_total", "Figures that were to be stored.", func(m *report.Metrics) any { return m.Writer.Reports }},
-	{"report_writes_total", "Writes of figures.", func(m *report.Metrics) any { return m.Writer.Writes }},
 	{"report_retries_total", "Writes of figures that had to be tried again.", func(m *report.Metrics) any { return m.Writer.Retries }},
 	{"report_seconds", "How long writes of figures took.", func(m *report.Metrics) any { return m.Writer.Took }},
 	{"retained_total", "Jobs that retention deleted.", func(m *report.Metrics) any { return m.Retention.Deleted }},
@@ -73,7 +58,7 @@ var numbers = []struct {
 
 // Describe implements [prometheus.Collector].
 func (f *figures) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range append(slices.Clip(f.numbers), f.byKind) {
+	for _, desc := range f.numbers {
 		out <- desc
 	}
 }
@@ -99,19 +84,8 @@ func (f *figures) Collect(out chan<- prometheus.Metric) {
 		}
 		out <- prometheus.MustNewConstMetric(f.numbers[i], kind, value)
 	}
-	kinds := map[string]report.Durations{}
-	for _, kind := range slices.Sorted(maps.Keys(m.Kinds)) {
-		label := f.kinds.of(kind)
-		sum := kinds[label]
-		sum.Count += m.Kinds[kind].Count
-		sum.Total += m.Kinds[kind].Total
-		kinds[label] = sum
-	}
-	for kind, d := range kinds {
-		out <- summary(f.byKind, d, kind)
-	}
 }
 
-func summary(desc *prometheus.Desc, d report.Durations, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstSummary(desc, uint64(max(0, d.Count)), max(0, d.Total).Seconds(), nil, labels...)
+func summary(desc *prometheus.Desc, d report.Durations) prometheus.Metric {
+	return prometheus.MustNewConstSummary(desc, uint64(max(0, d.Count)), max(0, d.Total).Seconds(), nil)
 }

@@ -191,30 +191,18 @@ func TestTheFiguresOfAnEngineArePassedOn(t *testing.T) {
 	now := report.Metrics{Instance: "one", Since: time.UnixMilli(1500), Kinds: map[string]report.Durations{
 		"mail": {Count: 2, Total: 3 * time.Second}, "other one": {Count: 1, Total: time.Second}, "third": {Count: 4, Total: time.Second},
 	}}
-	figures := prom.Figures(func() report.Metrics { return now }, prom.Config{MaxKinds: 1})
+	figures := prom.Figures(func() report.Metrics { return now })
 	now.Claimer.Claims, now.Workers.Running, now.Workers.Slots = 7, 3, 8
 	now.Claimer.Took = report.Durations{Count: 7, Total: 70 * time.Millisecond}
 	shows(t, figures, `
-# HELP stint_engine_attempts_of_kind_seconds How long attempts of a kind took.
-# TYPE stint_engine_attempts_of_kind_seconds summary
-stint_engine_attempts_of_kind_seconds_sum{instance_name="one",kind="mail"} 3
-stint_engine_attempts_of_kind_seconds_count{instance_name="one",kind="mail"} 2
-stint_engine_attempts_of_kind_seconds_sum{instance_name="one",kind="other"} 2
-stint_engine_attempts_of_kind_seconds_count{instance_name="one",kind="other"} 5
 # HELP stint_engine_claim_seconds How long claims took.
 # TYPE stint_engine_claim_seconds summary
-stint_engine_claim_seconds_sum{instance_name="one"} 0.07
-stint_engine_claim_seconds_count{instance_name="one"} 7
-# HELP stint_engine_claims_total How often entries were asked for.
-# TYPE stint_engine_claims_total counter
-stint_engine_claims_total{instance_name="one"} 7
-# HELP stint_engine_running Attempts that go on now.
-# TYPE stint_engine_running gauge
-stint_engine_running{instance_name="one"} 3
+stint_engine_claim_seconds_sum{engine="one"} 0.07
+stint_engine_claim_seconds_count{engine="one"} 7
 # HELP stint_engine_slots How many attempts may go on at once.
 # TYPE stint_engine_slots gauge
-stint_engine_slots{instance_name="one"} 8
-`, "stint_engine_claims_total", "stint_engine_running", "stint_engine_slots", "stint_engine_claim_seconds", "stint_engine_attempts_of_kind_seconds")
+stint_engine_slots{engine="one"} 8
+`, "stint_engine_slots", "stint_engine_claim_seconds")
 }
 
 func TestTheFiguresOfTwoEnginesMayBeRegisteredTogether(t *testing.T) {

@@ -10,49 +10,67 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/sample"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
 
 // Store returns a collector of the backlog of a store and of what engines hold. The values are the
-// same in every program, so export them in one program of those that share the store. For a store
-// that is also a [report.Checker] it includes the age of the oldest due job, and for one that is a
-// [store.Limiter] what limits allow and engines hold of them.
+// same in every program, so export them in one program of those that share the store. A store may
+// have further roles: a [store.Inspector] tells how many jobs are in each state, a [report.Checker]
+// the age of the oldest due job, a [store.Pauser] which queues are paused, a [store.ScheduleKeeper]
+// how its schedules fire, and a [store.Limiter] what limits allow and engines hold of them.
 //
 // The store is read in the background, with at most half a hundredth of the time for each value.
 // With a million jobs the values may be minutes old; a metric has the time of the reading.
 func Store(store report.LiveStats, config ...Config) prometheus.Collector {
 	b := &backlog{
-		queues: bounded{max: cmp.Or(configOf(config).MaxQueues, defaultMax)},
-		names:  bounded{max: cmp.Or(configOf(config).MaxLimits, defaultMax)},
+		queues:    bounded{max: cmp.Or(configOf(config).MaxQueues, defaultMax)},
+		schedules: newSchedules(store, configOf(config)),
+		names:     bounded{max: cmp.Or(configOf(config).MaxLimits, defaultMax)},
 		figures: sample.New(func(ctx context.Context) (report.Analytics, error) {
 			return store.Analyze(ctx, report.AnalyticsFilter{})
 		}),
 		groups: sample.New(func(ctx context.Context) ([]report.DueGroup, error) {
 			return store.DueBy(ctx, report.FieldQueue, report.AnalyticsFilter{}, maxGroups)
 		}),
-		up:        gauge("store_up", "Whether the store answered when it was last looked at."),
-		sampled:   gauge("jobs_sampled_timestamp_seconds", "When the jobs of the store were last counted."),
-		queued:    gauge("jobs_queued", "Jobs that are due and that no engine has taken.", "queue"),
-		limited:   gauge("jobs_limited", "Jobs that are queued and that a limit lets not start."),
-		postponed: gauge("jobs_postponed", "Jobs that are not due yet, or wait for a decision about a retry."),
-		claimed:   gauge("jobs_claimed", "Jobs in the hands of engines that live, begun or not."),
-		zombies:   gauge("jobs_zombies", "Jobs in the hands of engines that do not live any more."),
-		permits:   gauge("limit_permits", "How many jobs may run at once under a limit that bounds that, of all of its keys in use.", "limit"),
-		held:      gauge("limit_permits_held", "Permits to run jobs under a limit that engines hold.", "limit"),
-		asked:     gauge("limit_permits_asked", "Permits to run jobs under a limit that engines wait for.", "limit"),
-		flows:     gauge("flows_open", "Flows that have not ended, among the first 100,000 jobs that wait for others."),
-		blocked:   gauge("jobs_blocked", "Jobs of flows that wait for others, among the same."),
-		noted:     gauge("oldest_note_age_seconds", "For how long the oldest change that jobs may wait for, of another job or a signal, has not been looked at: 0 in health."),
-		age:       gauge("oldest_job_age_seconds", "For how long the oldest job that is due and not taken has been due.", "queue"),
+		up:      gauge("store_up", "Whether the store answered when it was last looked at."),
+		sampled: gauge("jobs_sampled_timestamp_seconds", "When the jobs of the store were last counted, by the older of their counts."),
+		queued:  gauge("jobs_queued", "Jobs that are due and that no engine has taken.", "queue"),
+		limited: gauge("jobs_limited", "Jobs that are queued and that a limit lets not start."),
+		jobs:    gauge("jobs", "Jobs that are stored, by state.", "state"),
+		paused:  gauge("queue_paused", "Whether a queue is paused, and of all others how many are.", "queue"),
+		zombies: gauge("jobs_zombies", "Jobs in the hands of engines that do not live any more."),
+		permits: gauge("limit_permits", "How many jobs may run at once under a limit that bounds that, of all of its keys in use.", "limit"),
+		held:    gauge("limit_permits_held", "Permits to run jobs under a limit that engines hold.", "limit"),
+		asked:   gauge("limit_permits_asked", "Permits to run jobs under a limit that engines wait for.", "limit"),
+		flows:   gauge("flows_open", "Flows that have not ended, among the first 100,000 jobs that wait for others."),
+		noted:   gauge("oldest_note_age_seconds", "For how long the oldest change that jobs may wait for, of another job or a signal, has not been looked at: 0 in health."),
+		age:     gauge("oldest_job_age_seconds", "For how long the oldest job that is due and not taken has been due.", "queue"),
 	}
 	if x, ok := store.(report.Checker); ok {
 		b.ages = sample.New(func(ctx context.Context) (facts, error) { return factsOf(ctx, x) })
 	}
+	if x, ok := store.(inspector); ok {
+		b.counts = sample.New(x.Counts)
+	}
+	if x, ok := store.(pauser); ok {
+		b.pauses = sample.New(x.Paused)
+	}
 	b.limits = limitsOf(store)
 	return b
 }
+
+// inspector and pauser are what is needed of such roles.
+type (
+	inspector interface {
+		Counts(ctx context.Context) (map[stint.State]int64, error)
+	}
+	pauser interface {
+		Paused(ctx context.Context) ([]string, error)
+	}
+)
 
 func gauge(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("stint_"+name, help, labels, nil)
@@ -70,14 +88,20 @@ type backlog struct {
 	ages    *sample.Sample[facts]             // nil for a store that does not tell
 	limits  *sample.Sample[[]store.LimitInfo] // nil for a store that has none
 
-	up, sampled, queued, limited, postponed, claimed, zombies, age, permits, held, asked, flows, blocked, noted *prometheus.Desc
+	counts *sample.Sample[map[stint.State]int64] // nil for a store that does not tell
+	pauses *sample.Sample[[]string]              // nil for a store that does not tell
+
+	schedules *schedules // nil for a store that has none
+
+	up, sampled, queued, limited, jobs, paused, zombies, age, permits, held, asked, flows, noted *prometheus.Desc
 }
 
 // Describe implements [prometheus.Collector].
 func (b *backlog) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{b.up, b.sampled, b.queued, b.limited, b.postponed, b.claimed, b.zombies, b.age, b.permits, b.held, b.asked, b.flows, b.blocked, b.noted} {
+	for _, desc := range []*prometheus.Desc{b.up, b.sampled, b.queued, b.limited, b.jobs, b.paused, b.zombies, b.age, b.permits, b.held, b.asked, b.flows, b.noted} {
 		out <- desc
 	}
+	b.schedules.describe(out)
 }
 
 // Collect implements [prometheus.Collector]. What is not known is left out.
@@ -95,16 +119,18 @@ func (b *backlog) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	tell(b.up, 1)
-	tell(b.sampled, float64(figures.At.UnixMilli())/1000)
+	tell(b.sampled, float64(b.tellCounts(ctx, figures.At, tell).UnixMilli())/1000)
 	tell(b.limited, float64(figures.Value.Limited))
-	tell(b.postponed, float64(figures.Value.Postponed))
-	tell(b.claimed, float64(figures.Value.Running))
 	tell(b.zombies, float64(figures.Value.Zombies))
 	if groups.Known() {
 		for queue, n := range b.byQueue(groups.Value, figures.Value.Queued) {
 			tell(b.queued, float64(n), queue)
 		}
 	}
+	if b.pauses != nil {
+		b.tellPauses(b.pauses.Get(ctx), tell)
+	}
+	b.schedules.collect(ctx, out)
 	if b.limits != nil {
 		b.tellLimits(b.limits.Get(ctx), tell)
 	}
@@ -113,7 +139,6 @@ func (b *backlog) Collect(out chan<- prometheus.Metric) {
 	}
 	if ages := b.ages.Get(ctx); ages.Known() {
 		tell(b.flows, float64(ages.Value.flows.Open))
-		tell(b.blocked, float64(ages.Value.flows.Blocked))
 		tell(b.noted, ages.Value.noted.Seconds())
 		oldest := map[string]time.Duration{}
 		for _, queue := range slices.Sorted(maps.Keys(ages.Value.ages)) {
@@ -126,6 +151,42 @@ func (b *backlog) Collect(out chan<- prometheus.Metric) {
 		for queue, age := range oldest {
 			tell(b.age, age.Seconds(), queue)
 		}
+	}
+}
+
+// tellCounts tells how many jobs are in each state, and returns when they were counted, or the
+// other time if that is earlier.
+func (b *backlog) tellCounts(ctx context.Context, other time.Time, tell func(desc *prometheus.Desc, value float64, labels ...string)) time.Time {
+	if b.counts == nil {
+		return other
+	}
+	counts := b.counts.Get(ctx)
+	if !counts.Known() {
+		return other
+	}
+	for _, state := range store.States {
+		tell(b.jobs, float64(counts.Value[state]), string(state))
+	}
+	if counts.At.Before(other) {
+		return counts.At
+	}
+	return other
+}
+
+// tellPauses tells of each queue that has a series whether it is paused.
+func (b *backlog) tellPauses(pauses sample.Seen[[]string], tell func(desc *prometheus.Desc, value float64, labels ...string)) {
+	if !pauses.Known() {
+		return
+	}
+	paused := map[string]int{}
+	for _, queue := range pauses.Value {
+		paused[b.queues.of(queue)]++
+	}
+	for _, queue := range b.queues.all() {
+		paused[queue] += 0
+	}
+	for queue, n := range paused {
+		tell(b.paused, float64(n), queue)
 	}
 }
 
@@ -213,11 +274,9 @@ func factsOf(ctx context.Context, st report.Checker) (facts, error) {
 			return facts{}, errors.New(f.Subject + ": " + f.Problem)
 		}
 	}
-	now := time.Now()
-	if c, ok := st.(store.Clock); ok {
-		if now, err = c.Now(ctx); err != nil {
-			return facts{}, err
-		}
+	now, err := nowOf(ctx, st)
+	if err != nil {
+		return facts{}, err
 	}
 	found := facts{ages: map[string]time.Duration{}, flows: signs.Flows}
 	for _, b := range signs.Backlogs {

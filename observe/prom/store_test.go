@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/observe/prom"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/sqlite"
@@ -43,15 +45,19 @@ func TestWhatWaitsInAStoreIsPassedOn(t *testing.T) {
 		time.Sleep(time.Minute)
 		c := prom.Store(store)
 		shows(t, c, `
-# HELP stint_jobs_claimed Jobs in the hands of engines that live, begun or not.
-# TYPE stint_jobs_claimed gauge
-stint_jobs_claimed 0
+# HELP stint_jobs Jobs that are stored, by state.
+# TYPE stint_jobs gauge
+stint_jobs{state="available"} 3
+stint_jobs{state="blocked"} 0
+stint_jobs{state="cancelled"} 0
+stint_jobs{state="completed"} 0
+stint_jobs{state="failed"} 0
+stint_jobs{state="retrying"} 0
+stint_jobs{state="running"} 0
+stint_jobs{state="scheduled"} 1
 # HELP stint_jobs_limited Jobs that are queued and that a limit lets not start.
 # TYPE stint_jobs_limited gauge
 stint_jobs_limited 0
-# HELP stint_jobs_postponed Jobs that are not due yet, or wait for a decision about a retry.
-# TYPE stint_jobs_postponed gauge
-stint_jobs_postponed 1
 # HELP stint_jobs_queued Jobs that are due and that no engine has taken.
 # TYPE stint_jobs_queued gauge
 stint_jobs_queued{queue="mail"} 2
@@ -66,7 +72,7 @@ stint_oldest_job_age_seconds{queue="reports"} 60
 # HELP stint_store_up Whether the store answered when it was last looked at.
 # TYPE stint_store_up gauge
 stint_store_up 1
-`, "stint_jobs_queued", "stint_jobs_limited", "stint_jobs_postponed", "stint_jobs_claimed", "stint_jobs_zombies", "stint_oldest_job_age_seconds", "stint_store_up")
+`, "stint_jobs", "stint_jobs_queued", "stint_jobs_limited", "stint_jobs_zombies", "stint_oldest_job_age_seconds", "stint_store_up")
 		if problems, err := testutil.CollectAndLint(c); err != nil || len(problems) > 0 {
 			t.Errorf("%v, %v", problems, err)
 		}
@@ -77,7 +83,7 @@ stint_store_up 1
 type noted struct{ *sqlite.Store }
 
 func (noted) Examine(context.Context, report.Options) (report.Facts, error) {
-	return report.Facts{Flows: report.FlowFacts{Open: 2, Blocked: 300, Noted: time.Now().Add(-45 * time.Second)}}, nil
+	return report.Facts{Flows: report.FlowFacts{Open: 2, Noted: time.Now().Add(-45 * time.Second)}}, nil
 }
 
 func TestFlowsAndNotesAreTold(t *testing.T) {
@@ -86,14 +92,99 @@ func TestFlowsAndNotesAreTold(t *testing.T) {
 # HELP stint_flows_open Flows that have not ended, among the first 100,000 jobs that wait for others.
 # TYPE stint_flows_open gauge
 stint_flows_open 2
-# HELP stint_jobs_blocked Jobs of flows that wait for others, among the same.
-# TYPE stint_jobs_blocked gauge
-stint_jobs_blocked 300
 # HELP stint_oldest_note_age_seconds For how long the oldest change that jobs may wait for, of another job or a signal, has not been looked at: 0 in health.
 # TYPE stint_oldest_note_age_seconds gauge
 stint_oldest_note_age_seconds 45
-`, "stint_flows_open", "stint_jobs_blocked", "stint_oldest_note_age_seconds")
+`, "stint_flows_open", "stint_oldest_note_age_seconds")
 	})
+}
+
+func TestPausedQueuesAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := filled(t, "mail", "reports")
+		for _, queue := range []string{"reports", "unused", "unused 2"} {
+			if _, err := db.Pause(t.Context(), queue, "ann", "a leak"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		shows(t, prom.Store(db, prom.Config{MaxQueues: 3}), `
+# HELP stint_queue_paused Whether a queue is paused, and of all others how many are.
+# TYPE stint_queue_paused gauge
+stint_queue_paused{queue="mail"} 0
+stint_queue_paused{queue="other"} 1
+stint_queue_paused{queue="reports"} 1
+stint_queue_paused{queue="unused"} 1
+`, "stint_queue_paused")
+	})
+}
+
+func TestSchedulesTellHowLateTheyAreAndWhatTheyMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := filled(t)
+		client := stint.NewClient(db)
+		declare := func(name string) {
+			t.Helper()
+			s := stint.Schedule{Name: name, Recurrence: cron.MustParse("every 1h"), Job: stint.NewJob{Kind: "report"}}
+			if err := client.Schedule(t.Context(), "ann", s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		declare("calm")
+		if _, err := db.PauseSchedule(t.Context(), "calm", "ann", "holiday"); err != nil {
+			t.Fatal(err)
+		}
+		declare("late")
+		time.Sleep(30 * time.Minute)
+		declare("soon")
+		declare("z1")
+		declare("z2")
+		if _, err := db.RunSchedule(t.Context(), "soon"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(70 * time.Minute)
+		shows(t, prom.Store(missing{db}, prom.Config{MaxSchedules: 3}), `
+# HELP stint_schedule_fired_total Jobs that the schedule made.
+# TYPE stint_schedule_fired_total counter
+stint_schedule_fired_total{schedule="calm"} 0
+stint_schedule_fired_total{schedule="late"} 0
+stint_schedule_fired_total{schedule="soon"} 1
+# HELP stint_schedule_lag_seconds For how long an occurrence of the schedule is due and has not been fired; of all others the longest.
+# TYPE stint_schedule_lag_seconds gauge
+stint_schedule_lag_seconds{schedule="calm"} 0
+stint_schedule_lag_seconds{schedule="late"} 2400
+stint_schedule_lag_seconds{schedule="other"} 600
+stint_schedule_lag_seconds{schedule="soon"} 600
+# HELP stint_schedule_missed_total Occurrences that were missed and not made up for.
+# TYPE stint_schedule_missed_total counter
+stint_schedule_missed_total{schedule="calm"} 0
+stint_schedule_missed_total{schedule="late"} 7
+stint_schedule_missed_total{schedule="soon"} 0
+`, "stint_schedule_lag_seconds", "stint_schedule_fired_total", "stint_schedule_missed_total")
+	})
+}
+
+// missing is a store whose schedule late has missed some of its occurrences.
+type missing struct{ *sqlite.Store }
+
+func (m missing) Schedules(ctx context.Context) ([]store.ScheduleInfo, error) {
+	all, err := m.Store.Schedules(ctx)
+	for i := range all {
+		if all[i].Name == "late" {
+			all[i].Passed = 7
+		}
+	}
+	return all, err
+}
+
+func TestTheBuildIsTold(t *testing.T) {
+	if n := testutil.CollectAndCount(prom.BuildInfo(), "stint_build_info"); n != 1 {
+		t.Errorf("there are %d", n)
+	}
+	shows(t, prom.BuildInfo(), `
+# HELP stint_build_info Always 1: the version of stint that the program has, and that of Go.
+# TYPE stint_build_info gauge
+stint_build_info{goversion="`+runtime.Version()+`",version="devel"} 1
+`)
 }
 
 // A series that goes away looks like a target that does.

@@ -195,9 +195,9 @@ func TestEachAttemptIsASpanThatSaysHowItEnded(t *testing.T) {
 		if !isChild(a, s.one("enqueue fails")) {
 			t.Error("an attempt does not continue the enqueue")
 		}
-		got = append(got, fmt.Sprintf("%s %s %s %q", attribute(a, "stint.job.attempt"), attribute(a, "stint.attempt.outcome"), a.Status.Code, a.Status.Description))
+		got = append(got, fmt.Sprintf("%s %s %s %q %q", attribute(a, "stint.job.attempt"), attribute(a, "stint.attempt.outcome"), a.Status.Code, a.Status.Description, attribute(a, "error.type")))
 	}
-	want := []string{`1 failed Error "no route"`, `2 failed Error "the handler panicked, or ended its goroutine"`, `3 completed Unset ""`}
+	want := []string{`1 failed Error "no route" "errors.errorString"`, `2 failed Error "the handler panicked, or ended its goroutine" "panic"`, `3 completed Unset "" ""`}
 	if !slices.Equal(got, want) {
 		t.Errorf("the attempts were\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -297,8 +297,8 @@ func TestJobsWithoutATraceBeginOneAndMetadataIsNeverSpoilt(t *testing.T) {
 	if _, err := s.client.Enqueue(t.Context(), stint.NewJob{Kind: "any", Metadata: json.RawMessage(`[1]`)}); !errors.Is(err, stint.ErrInvalid) {
 		t.Errorf("metadata that is no object: %v", err)
 	}
-	if failed := s.named("enqueue any"); failed[len(failed)-1].Status.Code != codes.Error {
-		t.Error("an enqueue that was refused is no error")
+	if failed := s.named("enqueue any"); failed[len(failed)-1].Status.Code != codes.Error || attribute(failed[len(failed)-1], "error.type") == "" {
+		t.Error("an enqueue that was refused is no error, or has no type")
 	}
 }
 

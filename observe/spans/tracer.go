@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
 
@@ -89,8 +90,7 @@ func (t *Tracer) Enqueue(next stint.EnqueueFunc) stint.EnqueueFunc {
 		}
 		receipts, err := next(ctx, tx, jobs)
 		if err != nil {
-			span.RecordError(err)
-			span.SetStatus(codes.Error, err.Error())
+			failed(span, err)
 		} else if len(receipts) == 1 {
 			span.SetAttributes(attribute.String("messaging.message.id", receipts[0].ID.String()))
 		}
@@ -120,7 +120,7 @@ func (t *Tracer) Work(next stint.Handler) stint.Handler {
 		defer func() {
 			if !returned {
 				span.SetStatus(codes.Error, "the handler panicked, or ended its goroutine")
-				span.SetAttributes(AttributeOutcome.String(stint.OutcomeFailed.String()))
+				span.SetAttributes(AttributeOutcome.String(stint.OutcomeFailed.String()), attribute.String(errorType, "panic"))
 			}
 			span.End()
 		}()
@@ -129,6 +129,16 @@ func (t *Tracer) Work(next stint.Handler) stint.Handler {
 		conclude(span, err, context.Cause(ctx))
 		return result, err
 	}
+}
+
+// errorType is the attribute of OpenTelemetry that has the class of an error.
+const errorType = "error.type"
+
+// failed says which error a span ended with. Its class is that which jobs are found by.
+func failed(span trace.Span, err error) {
+	span.RecordError(err)
+	span.SetStatus(codes.Error, err.Error())
+	span.SetAttributes(attribute.String(errorType, retry.ErrorClasses(err)[0]))
 }
 
 // conclude sets the outcome of an attempt. A job that its handler snoozed or cancelled, or
@@ -144,8 +154,7 @@ func conclude(span trace.Span, err, cause error) {
 		end.Outcome = stint.OutcomeCancelled
 	default:
 		end.Outcome = stint.OutcomeFailed
-		span.RecordError(err)
-		span.SetStatus(codes.Error, err.Error())
+		failed(span, err)
 	}
 	span.SetAttributes(AttributeOutcome.String(end.Outcome.String()))
 }

@@ -1,4 +1,5 @@
 """What handlers raise, and what callers get; and durations."""
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -8,6 +9,14 @@ Duration = str | timedelta | float  # a text such as "250ms", "1m30s" or "14d"; 
 def text(d: Duration) -> str:
     """d as the gateway and PostgreSQL read it. They refuse a text that is no duration."""
     return d if isinstance(d, str) else f"{d.total_seconds() if isinstance(d, timedelta) else d:.6f}s"
+
+
+_SECONDS = {"w": 604800.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+def seconds(text: str) -> float:
+    """A duration as the gateway writes it, such as "1m30s"."""
+    return sum(float(n) * _SECONDS[unit] for n, unit in re.findall(r"([\d.]+)([a-z]+)", text))
 
 
 class NoRetry(Exception):

@@ -5,7 +5,7 @@ import math
 import threading
 from typing import Any, Awaitable, Callable, TypeVar, cast
 
-from .errors import Cancelled, Duration, GatewayError, NoRetry, NoSignal, Suspended, text
+from .errors import Cancelled, Duration, GatewayError, NoRetry, NoSignal, Suspended, seconds, text
 from .gateway import backoff
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ class Job:
         self.metadata: dict[str, Any] = said.get("metadata") or {}
         self.correlation: str = said.get("correlation", "")
         self.created: str = said["created"]  # RFC 3339
-        self.timeout: float = said.get("timeout", 0) / 1e9  # seconds that the run may take; 0: as long as it likes
+        self.timeout: float = seconds(said.get("timeout", ""))  # seconds that the run may take; 0: as long as it likes
         self.may_have_run: bool = said.get("may_have_run", False)  # an earlier run was lost, and may have done its work
         self.cancelled = threading.Event()
         self.cancel_reason = ""  # cancelled, timeout, stopping or lost

@@ -4,7 +4,7 @@ import threading
 import time
 from typing import Any, Callable
 
-from .errors import GatewayError, text
+from .errors import GatewayError, seconds, text
 from .gateway import Gateways, backoff
 from .job import Job
 from .runs import Ended, failure
@@ -25,7 +25,7 @@ class Membership:
         self._beaten = self._heard = time.monotonic()  # when what counts as a beat was sent, and when such was answered
         said = gateways.call("POST", "/workers", card)
         self.id: str = said["worker"]
-        self._time_to_live = said["time_to_live"] / 1e9
+        self._time_to_live = seconds(said["time_to_live"])
         self._gateways, self._free, self._begin = gateways, free, begin
         self.jobs: dict[str, Job] = {}  # by receipt, until their end is recorded
         self.claims = True  # false when it stops, or its gateway is gone: what runs may end, by another

@@ -2,7 +2,7 @@ import unittest
 from datetime import timedelta
 
 from stint.enqueue import _statement
-from stint.errors import text
+from stint.errors import seconds, text
 from stint.gateway import Gateways
 
 
@@ -10,6 +10,10 @@ class TextsTest(unittest.TestCase):
     def test_durations_are_written(self):
         for given, said in [("1m30s", "1m30s"), (100, "100.000000s"), (0.5, "0.500000s"), (timedelta(minutes=2), "120.000000s")]:
             self.assertEqual(text(given), said)
+
+    def test_durations_are_read(self):
+        for given, said in [("1m30s", 90), ("250ms", 0.25), ("2w", 1209600), ("1d12h", 129600), ("0s", 0), ("", 0)]:
+            self.assertEqual(seconds(given), said)
 
     def test_an_address_gives_the_token_and_does_not_show_it(self):
         g = Gateways("https://jobs.example.com/stint/?token=secret", None)

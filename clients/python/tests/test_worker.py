@@ -65,7 +65,7 @@ class WorkerTest(GatewayCase):
 
         self.fails(f, handler={"retry": "fixed:2:10ms", "queue": "py", "timeout": "7s", "priority": 3})
         job = self.client.job(self.id)
-        self.assertEqual((job["queue"], job["timeout"], job["priority"], len(self.attempts())), ("py", 7_000_000_000, 3, 3))
+        self.assertEqual((job["queue"], job["timeout"], job["priority"], len(self.attempts())), ("py", "7s", 3, 3))
 
     def test_progress_and_lines_are_kept(self):
         def f(job):

@@ -1,14 +1,14 @@
 import { setTimeout } from "node:timers/promises";
 
-/** A duration as Go writes it: "250ms", "30s", "1m30s", "336h". */
+/** A duration: "250ms", "30s", "1m30s", "336h", "14d". */
 export type Duration = string;
 
-const inMilliseconds: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+const inMilliseconds: Record<string, number> = { ns: 1e-6, us: 1e-3, ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
 /** Returns a duration in milliseconds. Throws a RangeError if the text is none. */
 export function milliseconds(text: Duration): number {
-  if (!/^(\d+(\.\d+)?(ms|s|m|h))+$/.test(text)) throw new RangeError(`${JSON.stringify(text)} is no duration such as 30s, 1m30s or 24h`);
-  return [...text.matchAll(/([\d.]+)(ms|s|m|h)/g)].reduce((sum, [, n, unit]) => sum + Number(n) * inMilliseconds[unit!]!, 0);
+  if (!/^(\d+(\.\d+)?(ns|us|ms|s|m|h|d|w))+$/.test(text)) throw new RangeError(`${JSON.stringify(text)} is no duration such as 30s, 1m30s or 24h`);
+  return [...text.matchAll(/([\d.]+)(ns|us|ms|s|m|h|d|w)/g)].reduce((sum, [, n, unit]) => sum + Number(n) * inMilliseconds[unit!]!, 0);
 }
 
 /** A clock in milliseconds that nobody sets, the same in all threads. */

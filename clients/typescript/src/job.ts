@@ -1,4 +1,4 @@
-import { backoff, type Duration, pause } from "./duration.js";
+import { backoff, type Duration, milliseconds, pause } from "./duration.js";
 import { isGone, isMoved, isPassing, NoRetry, NoSignal, Stopped, type StopReason, Suspended } from "./errors.js";
 import type { Member } from "./member.js";
 import type { Said } from "./protocol.js";
@@ -27,10 +27,10 @@ export class Job<Args = unknown> {
   readonly #steps: Record<string, unknown>;
 
   /** @internal */ constructor(claimed: Record<string, any>, /** @internal */ readonly member: Member) {
-    const { receipt, id, kind, queue, args, attempt, tags = [], metadata = {}, correlation = "", may_have_run = false, created, timeout = 0, steps = {} } = claimed;
+    const { receipt, id, kind, queue, args, attempt, tags = [], metadata = {}, correlation = "", may_have_run = false, created, timeout = "0s", steps = {} } = claimed;
     [this.receipt, this.id, this.kind, this.queue, this.args, this.attempt] = [receipt, id, kind, queue, args, attempt];
     [this.tags, this.metadata, this.correlation, this.mayHaveRun, this.created] = [tags, metadata, correlation, may_have_run, new Date(created)];
-    [this.timeout, this.signal, this.#steps] = [timeout / 1e6, this.#abort.signal, steps];
+    [this.timeout, this.signal, this.#steps] = [milliseconds(timeout), this.#abort.signal, steps];
   }
 
   /** Says how much is done, from 0 to 1. The last call counts; people see it within a second or two. */

@@ -128,8 +128,8 @@ export class Worker {
     const kinds = [...this.#kinds].map(([name, { options: { maxLosses, ...options } }]) => ({ name, ...options, max_losses: maxLosses }));
     const body = { kinds, queues, slots, instance, version, host: hostname(), pid: process.pid, time_to_live: timeToLive };
     const home = this.gateways.at;
-    const joined = await this.gateways.call<{ worker: string; time_to_live: number }>("POST", "/workers", { body, at: home });
-    const ttl = joined.time_to_live / 1e6;
+    const joined = await this.gateways.call<{ worker: string; time_to_live: Duration }>("POST", "/workers", { body, at: home });
+    const ttl = milliseconds(joined.time_to_live);
     const member = new Member(joined.worker, home, ttl, this);
     if (this.#closing.signal.aborted) return member.quit();
     this.beats ??= new Thread(new URL("./beat-thread.js", import.meta.url), { workerData: { gateway, token }, name: "stint-beats" })

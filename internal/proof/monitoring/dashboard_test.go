@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -15,6 +16,8 @@ type dashboard struct {
 	Title         string
 	SchemaVersion int
 	Templating    struct{ List []variable }
+	Annotations   struct{ List []annotation }
+	Links         []struct{ Title, URL string }
 	Panels        []panel
 }
 
@@ -22,6 +25,8 @@ type variable struct {
 	Name, Type string
 	Query      query
 }
+
+type annotation struct{ Name, Expr, TitleFormat string }
 
 // query is an object with a query, or for some variables just a text.
 type query struct{ Query string }
@@ -102,6 +107,35 @@ func TestLegendsNameLabelsThatTheResultHas(t *testing.T) {
 					t.Errorf("%s: the legend names %s, which the result does not have", p.Title, label[1])
 				}
 			}
+		}
+	}
+}
+
+func TestAnnotationsNameLabelsThatTheResultHas(t *testing.T) {
+	list := readDashboard(t).Annotations.List
+	if len(list) == 0 {
+		t.Error("there are none")
+	}
+	for _, a := range list {
+		known := labelsOfResult(t, a.Expr)
+		for _, label := range inLegend.FindAllStringSubmatch(a.TitleFormat, -1) {
+			if !slices.Contains(known, label[1]) {
+				t.Errorf("%s names %s, which the result does not have", a.Name, label[1])
+			}
+		}
+	}
+}
+
+// Links lead to pages of this project that are there.
+func TestLinksLeadToPages(t *testing.T) {
+	links := readDashboard(t).Links
+	if len(links) == 0 {
+		t.Error("there are none")
+	}
+	for _, link := range links {
+		page, ours := strings.CutPrefix(link.URL, "https://github.com/stint-go/stint/blob/main/docs/")
+		if _, err := os.Stat(filepath.Join(docs, "..", page)); !ours || err != nil {
+			t.Errorf("%s leads to %s: %v", link.Title, link.URL, err)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/observe/prom"
 	"github.com/stint-go/stint/sqlite"
@@ -38,12 +39,15 @@ func watched(t *testing.T) *prometheus.Registry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry.MustRegister(events, prom.Figures(worker.Metrics), prom.Store(store),
+	registry.MustRegister(prom.BuildInfo(), events, prom.Figures(worker.Metrics), prom.Store(store),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if _, err := store.Pause(ctx, "archive", "somebody", "there is always something that waits"); err != nil {
 		t.Fatal(err)
 	}
 	client := stint.NewClient(store)
+	if err := client.Schedule(ctx, "somebody", stint.Schedule{Name: "hourly", Recurrence: cron.MustParse("every 1h"), Job: stint.NewJob{Kind: "report"}}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := mail.Enqueue(ctx, client, struct{}{}, stint.Queue("archive")); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +73,7 @@ func watched(t *testing.T) *prometheus.Registry {
 }
 
 // late are metrics that are there only once something has happened.
-var late = []string{"stint_jobs_failed_total", "stint_trouble_total", "stint_jobs_queued", "stint_oldest_job_age_seconds", "stint_limit_permits"}
+var late = []string{"stint_jobs_failed_total", "stint_trouble_total", "stint_jobs_queued", "stint_oldest_job_age_seconds", "stint_limit_permits", "stint_jobs", "stint_queue_paused", "stint_schedule_lag_seconds"}
 
 // feed enqueues jobs until ctx ends.
 func feed(ctx context.Context, client *stint.Client, mail, report stint.Kind[struct{}]) error {

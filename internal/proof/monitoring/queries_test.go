@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // docs is where the dashboard and the rules are.
@@ -53,6 +54,9 @@ func TestEveryQueryAsksForWhatIsExported(t *testing.T) {
 		for _, target := range p.Targets {
 			t.Run(p.Title+" "+target.RefID, func(t *testing.T) { check(t, target.Expr) })
 		}
+	}
+	for _, a := range board.Annotations.List {
+		t.Run("annotation "+a.Name, func(t *testing.T) { check(t, a.Expr) })
 	}
 	for _, r := range readRules(t) {
 		t.Run(r.name, func(t *testing.T) { check(t, r.expr) })
@@ -98,6 +102,8 @@ func occurs(label, value, source string) bool {
 		return new(stint.Outcome).UnmarshalText([]byte(value)) == nil
 	case "doing":
 		return strings.Contains(source, strconv.Quote(value))
+	case "state":
+		return slices.Contains(store.States, stint.State(value))
 	case "begun":
 		return value == "true" || value == "false"
 	}

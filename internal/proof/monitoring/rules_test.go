@@ -51,7 +51,7 @@ func readRules(t *testing.T) (rules []rule) {
 
 func TestEveryAlertSaysWhatToDo(t *testing.T) {
 	for _, r := range readRules(t) {
-		for _, part := range []string{"severity: ", "summary: '", "description: '"} {
+		for _, part := range []string{"severity: ", "summary: '", "description: '", "runbook_url: 'https://github.com/stint-go/stint/blob/main/docs/runbooks.md#" + strings.ToLower(r.name) + "'"} {
 			if !strings.Contains(r.text, part) {
 				t.Errorf("%s has no %s", r.name, part)
 			}
@@ -62,6 +62,31 @@ func TestEveryAlertSaysWhatToDo(t *testing.T) {
 				t.Errorf("%s names the label %s, which it does not have", r.name, label[1])
 			}
 		}
+	}
+}
+
+// The page that alerts link to has a section for each, which says all that somebody needs who was
+// woken by it, and for no other.
+func TestEveryAlertHasARunbook(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(docs, "..", "runbooks.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]string{}
+	for _, part := range strings.Split(string(text), "\n### ")[1:] {
+		name, said, _ := strings.Cut(part, "\n")
+		sections[name] = said
+	}
+	for _, r := range readRules(t) {
+		for _, part := range []string{"**Means**: ", "**Look**: ", "**Do**: "} {
+			if !strings.Contains(sections[r.name], "\n"+part) {
+				t.Errorf("the runbook of %s has no %s", r.name, part)
+			}
+		}
+		delete(sections, r.name)
+	}
+	for name := range sections {
+		t.Errorf("there is no alert %s", name)
 	}
 }
 
