@@ -202,6 +202,7 @@ type Store interface {
 	store.LogReader
 	store.FlowGrapher
 	report.LiveStats
+	report.ActivityStats
 	report.ErrorAnalyst
 	report.StatsStore
 	report.MetricsKeeper
