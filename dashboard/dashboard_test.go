@@ -463,7 +463,14 @@ func TestFormsDoWhatTheySay(t *testing.T) {
 	if err != nil || len(again) != 2 || again[0].Origin.Recovered != ids["bad"] {
 		t.Fatalf("there are %d of it: %v", len(again), err)
 	}
-	s.says("1 job deleted.", job("bad")+"/delete", url.Values{"back": {"/jobs"}})
+	s.says("1 job already retried before.", job("bad")+"/retry", nil)
+	if again, err = s.store.Jobs(t.Context(), store.Filter{Kind: "bad"}); err != nil || len(again) != 2 {
+		t.Fatalf("when it was sent twice there are %d of it: %v", len(again), err)
+	}
+	s.says("1 job retried as a new job.", job("bad")+"/retry", url.Values{"force": {"true"}})
+	s.says("Nothing was done", job("bad")+"/delete", url.Values{"back": {"/jobs"}})
+	s.says("Nothing was done", "/jobs/selected", url.Values{"verb": {"delete"}, "id": {ids["bad"].String()}})
+	s.says("1 job deleted.", job("bad")+"/delete", url.Values{"back": {"/jobs"}, "confirm": {"delete"}})
 	if status, _ := s.get(job("bad")); status != http.StatusNotFound {
 		t.Errorf("a deleted job answers %d", status)
 	}
@@ -474,7 +481,7 @@ func TestFormsDoWhatTheySay(t *testing.T) {
 		t.Fatalf("made %+v, %v", made, err)
 	}
 
-	s.says("2 jobs cancelled.", "/jobs/selected", url.Values{"verb": {"cancel"}, "id": {ids["waiting"].String(), made[0].ID.String()}})
+	s.says("2 jobs cancelled.", "/jobs/selected", url.Values{"verb": {"cancel"}, "confirm": {"cancel"}, "id": {ids["waiting"].String(), made[0].ID.String()}})
 	s.says("No job is selected.", "/jobs/selected", url.Values{"verb": {"cancel"}})
 
 	s.says("Queue away is paused.", "/queues/away/pause", url.Values{"why": {"a leak"}})
