@@ -770,9 +770,16 @@ func TestWhatComesOfNamedJobsIsToldOfEach(t *testing.T) {
 	if retry.Answers[ids[0]].Answer != stint.RerunRecovered || retry.Answers[ids[1]].Answer != stint.RerunReady {
 		t.Errorf("retried: %v", retry.Answers)
 	}
-	once := get[ops.Done[stint.RerunResult]](s, 200, "POST", "/jobs/retry", map[string]any{"ids": ids[:1], "once": true})
-	if once.Answers[ids[0]].Answer != stint.RerunRecoveredBefore {
+	once := get[ops.Done[stint.RerunResult]](s, 200, "POST", "/jobs/retry", map[string]any{"ids": ids[:1]})
+	if once.Answers[ids[0]] != (stint.RerunResult{Answer: stint.RerunRecoveredBefore, ID: retry.Answers[ids[0]].ID}) {
 		t.Errorf("once again: %v", once.Answers)
+	}
+	if j := get[stint.JobInfo](s, 200, "GET", "/jobs/"+ids[0].String(), nil); j.RetriedAs != retry.Answers[ids[0]].ID {
+		t.Errorf("it says that it was retried as %d, want %d", j.RetriedAs, retry.Answers[ids[0]].ID)
+	}
+	forced := get[ops.Done[stint.RerunResult]](s, 200, "POST", "/jobs/retry", map[string]any{"ids": ids[:1], "force": true})
+	if f := forced.Answers[ids[0]]; f.Answer != stint.RerunRecovered || f.ID == retry.Answers[ids[0]].ID {
+		t.Errorf("by force: %v", forced.Answers)
 	}
 	again := get[ops.Done[stint.RerunResult]](s, 200, "POST", "/jobs/retry", `{"filter":{"state":["cancelled"]}}`)
 	if again.Counts[string(stint.RerunRecoveredBefore)] != 1 {

@@ -54,7 +54,7 @@ func (c *Config) registerOneJob(a huma.API, caller ops.Caller, problems *huma.Re
 			return &body[answered[stint.CancelStatus]]{answered[stint.CancelStatus]{answer}}, err
 		})
 	huma.Register(a, add(ops.RetryJobs, http.MethodPost, "/retry", "Run a job again: one that waits now, one that ended as a new job",
-		"The `id` of the answer is the job that runs again: a new one for a job that had ended. What jobs-retry says of flows holds here, too."),
+		"The `id` of the answer is the job that runs again: a new one for a job that had ended, or the one that it was recovered as before, unless there is `force`. What jobs-retry says of flows holds here, too."),
 		func(ctx context.Context, in *retryOne) (*body[stint.RerunResult], error) {
 			named := ops.Retrying{Selection: only(in.ID), Rerun: *cmp.Or(in.Body, &ops.Rerun{})}
 			done, err := ops.RetryJobs.Call(ctx, caller, ops.RetryInput{Body: named})

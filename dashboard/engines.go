@@ -43,6 +43,9 @@ type enginePage struct {
 	CanBury bool
 }
 
+// Holding is how many jobs it holds.
+func (p enginePage) Holding() int { return len(p.Holds) + p.More }
+
 func (p enginePage) title() string { return "Engine " + p.Instance }
 
 // shownHeld is how many jobs of an engine its page shows.

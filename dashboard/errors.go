@@ -48,8 +48,9 @@ func (b *Dashboard) errors(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	at := time.Now()
 	rep, err := b.store.Errors(r.Context(), f)
-	p.Report = sample.Seen[report.ErrorReport]{Value: rep, At: time.Now()}
+	p.Report = sample.Seen[report.ErrorReport]{Value: rep, At: at}
 	return p, err
 }
 

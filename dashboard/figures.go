@@ -19,16 +19,17 @@ import (
 
 // figures are the samples that pages share.
 type figures struct {
-	store     Store
-	readable  int // attempts that are read for what is not in the sums yet
-	analytics *sample.Sample[lately]
-	queued    *sample.Sample[[]report.DueGroup]
-	health    *sample.Sample[health]
-	rates     *sample.Sample[ended]          // of the last hour, by the minute
-	kinds     *sample.Sample[[]report.Stats] // of the last day
-	byKinds   *sample.Sample[kindsLately]
-	history   *sample.Sample[history]
-	errors    *sample.Sample[report.ErrorReport]
+	store    Store
+	readable int // attempts that are read for what is not in the sums yet
+	activity *sample.Sample[lately]
+	waiting  *sample.Sample[report.Analytics]
+	queued   *sample.Sample[[]report.DueGroup]
+	health   *sample.Sample[health]
+	rates    *sample.Sample[ended]          // of the last hour, by the minute
+	kinds    *sample.Sample[[]report.Stats] // of the last day
+	byKinds  *sample.Sample[kindsLately]
+	history  *sample.Sample[history]
+	errors   *sample.Sample[report.ErrorReport]
 
 	mu     sync.Mutex // guards byKind
 	byKind map[string]kindSamples
@@ -36,8 +37,9 @@ type figures struct {
 
 // kindSamples are those of one kind.
 type kindSamples struct {
-	analytics *sample.Sample[lately]
-	history   *sample.Sample[history]
+	activity *sample.Sample[lately]
+	waiting  *sample.Sample[report.Analytics]
+	history  *sample.Sample[history]
 }
 
 // The attempts that ended last are read only if they are few. Otherwise figures are made
@@ -55,7 +57,7 @@ const (
 func newFigures(store Store, bounded []string) *figures {
 	f := &figures{store: store, readable: readable, byKind: map[string]kindSamples{}}
 	all := f.samplesOf("")
-	f.analytics, f.history = all.analytics, all.history
+	f.activity, f.waiting, f.history = all.activity, all.waiting, all.history
 	f.byKinds = sample.New(func(ctx context.Context) (look kindsLately, err error) {
 		if look.lookedAt, err = f.lookedAt(ctx); err == nil {
 			look.Kinds, err = f.store.AnalyzeKinds(ctx, report.AnalyticsFilter{Span: look.Span})
@@ -84,7 +86,10 @@ func newFigures(store Store, bounded []string) *figures {
 
 func (f *figures) samplesOf(kind string) kindSamples {
 	return kindSamples{
-		sample.New(func(ctx context.Context) (lately, error) { return f.analyze(ctx, kind) }),
+		sample.NewFresh(func(ctx context.Context) (lately, error) { return f.lately(ctx, kind) }),
+		sample.New(func(ctx context.Context) (report.Analytics, error) {
+			return f.store.Analyze(ctx, report.AnalyticsFilter{Kind: kind, Span: shortSpan})
+		}),
 		sample.New(func(ctx context.Context) (history, error) { return f.historyOf(ctx, kind) }),
 	}
 }
@@ -126,18 +131,18 @@ func (f *figures) lookedAt(ctx context.Context) (lookedAt, error) {
 // Short reports whether it is less than a minute.
 func (l lookedAt) Short() bool { return l.Span < report.MaxSpan }
 
-// InLast says it in words, after "in the last".
+// InLast says it in words, after "in the last". Before the first look it is the usual time.
 func (l lookedAt) InLast() string {
-	if l.Short() {
+	if l.Span > 0 && l.Short() {
 		return words.Rough(l.Span)
 	}
 	return "minute"
 }
 
-// lately says how the work goes, and kindsLately how the attempts of each kind went.
+// lately says what runs and how attempts went, and kindsLately how the attempts of each kind went.
 type (
 	lately struct {
-		report.Analytics
+		report.Activity
 		lookedAt
 	}
 	kindsLately struct {
@@ -146,10 +151,10 @@ type (
 	}
 )
 
-// analyze finds out how the work goes, of one kind or of all.
-func (f *figures) analyze(ctx context.Context, kind string) (look lately, err error) {
+// lately finds it out, of one kind or of all.
+func (f *figures) lately(ctx context.Context, kind string) (look lately, err error) {
 	if look.lookedAt, err = f.lookedAt(ctx); err == nil {
-		look.Analytics, err = f.store.Analyze(ctx, report.AnalyticsFilter{Kind: kind, Span: look.Span})
+		look.Activity, err = f.store.Activity(ctx, report.AnalyticsFilter{Kind: kind, Span: look.Span})
 	}
 	return look, err
 }
@@ -285,8 +290,11 @@ func (e examined) Examine(ctx context.Context, what report.Options) (report.Fact
 // doctor returns the facts and findings of the last look.
 func (f *figures) doctor(ctx context.Context) (sample.Seen[report.Facts], sample.Seen[[]report.Finding]) {
 	h := f.health.Get(ctx)
-	return sample.Seen[report.Facts]{Value: h.Value.signs, At: h.At, Err: cmp.Or(h.Err, h.Value.unknown)},
-		sample.Seen[[]report.Finding]{Value: h.Value.findings, At: h.At, Err: h.Err}
+	signs := sample.Seen[report.Facts]{Value: h.Value.signs, At: h.At, Err: cmp.Or(h.Err, h.Value.unknown)}
+	if h.Value.unknown != nil {
+		signs.At = time.Time{} // there are none
+	}
+	return signs, sample.Seen[[]report.Finding]{Value: h.Value.findings, At: h.At, Err: h.Err}
 }
 
 // together takes several looks at once: a page waits for the slowest of them only.

@@ -78,8 +78,8 @@ func TestWhereMuchEndedFiguresAreThoseOfTheSumsAndOfAShorterTime(t *testing.T) {
 		if all, err := f.stats(t.Context(), report.StatsFilter{}, day); err != nil || (len(all.Stats) == 0) != c.behind {
 			t.Errorf("where %d are read the statistics are %+v, error %v", c.readable, all.Stats, err)
 		}
-		if look, err := f.analyze(t.Context(), "k"); err != nil || look.Span != c.span || look.Short() != c.behind {
-			t.Errorf("where %d are read the figures are of %v, error %v", c.readable, look.Span, err)
+		if look, err := f.lately(t.Context(), "k"); err != nil || look.Span != c.span || look.Short() != c.behind || !c.behind && look.Ended != n {
+			t.Errorf("where %d are read the figures are %+v of %v, error %v", c.readable, look.Activity, look.Span, err)
 		}
 	}
 }

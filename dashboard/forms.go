@@ -107,7 +107,7 @@ func (b *Dashboard) again(w http.ResponseWriter, r *http.Request, f *form, why e
 }
 
 // operate calls an operation on the thing of a name, with the fields of the form. If the
-// operation must be confirmed, its verb must have been typed.
+// operation must be confirmed, the form has its verb.
 func (b *Dashboard) operate(r *http.Request, op ops.Operation, name string) (flash, error) {
 	if op == nil || !op.Describe().Changes() {
 		return flash{}, errNowhere
@@ -128,6 +128,9 @@ func (b *Dashboard) operate(r *http.Request, op ops.Operation, name string) (fla
 		said.to(out.ID)
 	case *ops.Done[stint.RerunResult]:
 		for id, a := range out.Answers {
+			if len(out.Answers) == 1 && a.Answer == stint.RerunRecoveredBefore {
+				said.OK = false
+			}
 			if len(out.Answers) == 1 && a.ID != 0 && a.ID != id {
 				said.to(a.ID)
 			}
@@ -136,14 +139,14 @@ func (b *Dashboard) operate(r *http.Request, op ops.Operation, name string) (fla
 	return said, nil
 }
 
-// confirmed reports whether a verb was typed.
+// confirmed reports whether a form confirms its verb: it was typed, or a second button has it.
 func confirmed(r *http.Request, verb string) bool { return r.PostForm.Get("confirm") == verb }
 
 func unconfirmed(verb string) flash {
-	return flash{Text: "Nothing was done: type the word " + verb + " to confirm."}
+	return flash{Text: "Nothing was done: confirm it by the word " + verb + "."}
 }
 
-// selectedJobs does something to the jobs that are ticked.
+// selectedJobs does something to the jobs that are ticked. What cannot be undone was confirmed on the page of many jobs.
 func (b *Dashboard) selectedJobs(r *http.Request) (flash, error) {
 	op, err := verbOf(r.PostForm)
 	if err != nil {
@@ -151,6 +154,9 @@ func (b *Dashboard) selectedJobs(r *http.Request) (flash, error) {
 	}
 	if r.PostForm["ids"] = r.PostForm["id"]; len(r.PostForm["ids"]) == 0 {
 		return flash{Text: "No job is selected."}, nil
+	}
+	if verb := op.Describe().Verb(); verbNamed(verb).Danger && !confirmed(r, verb) {
+		return unconfirmed(verb), nil
 	}
 	return b.operate(r, op, "")
 }
@@ -175,7 +181,6 @@ func (b *Dashboard) bulkJobs(r *http.Request) (flash, error) {
 		if ids, err = b.groupJobs(r.Context(), op, r.PostForm); err != nil || len(ids) == 0 {
 			return flash{OK: true, Text: sentence(ops.TallyText(nil))}, err
 		}
-		in.(*ops.RetryInput).Body.Once = true
 	} else if selection.Filter, err = choice(r.PostForm).filter(); err != nil {
 		return flash{}, err
 	}

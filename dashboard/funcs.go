@@ -127,8 +127,8 @@ func query(pairs ...any) (template.URL, error) {
 // moment is an instant for a <time>, to the microsecond that stores keep.
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
-// whole is the value of a whole number of any type. A panic is an error of the template.
-func whole(n any) int64 { return reflect.ValueOf(n).Int() }
+// whole is the value of a whole number of any type, or of one that is pointed to. A panic is an error of the template.
+func whole(n any) int64 { return reflect.Indirect(reflect.ValueOf(n)).Int() }
 
 // marked indents JSON and marks keys, strings, numbers, booleans and null. Numbers stay as
 // they were written, however large. Text that is not JSON is shown as it is.

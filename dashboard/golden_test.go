@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"log/slog"
 	"net/http/httptest"
@@ -32,6 +33,12 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func seen[T any](value T) sample.Seen[T] {
 	return sample.Seen[T]{Value: value, At: noon.Add(-3 * time.Second)}
+}
+
+// old makes figures that could not be read for a while.
+func old[T any](s sample.Seen[T]) sample.Seen[T] {
+	s.At, s.Err = noon.Add(-8*time.Minute), errors.New("no answer")
+	return s
 }
 
 // goldenPages are pages with all that they can show, by the name of their file.
@@ -114,19 +121,24 @@ func goldenPages(t *testing.T) map[string]struct {
 		data any
 	}{
 		"overview": {"/", overviewPage{
-			Figures: seen(lately{report.Analytics{Queued: 1234567, Postponed: 5, Running: 3, Zombies: 1, AttemptFigures: report.AttemptFigures{Ended: 60, PerSecond: 1, Latency: report.Percentiles{P50: time.Millisecond, P99: time.Second}, Execution: report.Percentiles{P50: 1500 * time.Microsecond, P99: 2 * time.Second}}}, lookedAt{time.Minute}}),
+			Waiting: old(seen(report.Analytics{Queued: 1234567, Postponed: 5})),
+			Active:  seen(lately{report.Activity{Running: 3, Zombies: 1, AttemptFigures: report.AttemptFigures{Ended: 60, PerSecond: 1, Latency: report.Percentiles{P50: time.Millisecond, P99: time.Second}, Execution: report.Percentiles{P50: 1500 * time.Microsecond, P99: 2 * time.Second}}}, lookedAt{time.Minute}}),
 			Backlog: seen([]report.DueGroup{{Value: &mail, Jobs: 1234567}, {Value: &other, Jobs: 1}}), Oldest: seen(report.Facts{Backlogs: []report.Backlog{{Queue: "mail", Oldest: noon.Add(-time.Hour)}}}),
 			Findings: seen([]report.Finding{finding}), Engines: []engineRow{worker}, Asked: 3,
 		}},
-		"jobs-cut":      {"/jobs?kind=send_invoice", jobsPage{Filter: choice(url.Values{"kind": {"send_invoice"}}), Cut: true, Seen: 900_001, Behind: "before=900001&kind=send_invoice"}},
-		"jobs-text":     {"/jobs?kind=send_invoice&text=x", stillJobs{jobsPage{Filter: choice(url.Values{"kind": {"send_invoice"}}), Text: "x", Looked: 7}}},
-		"jobs-hurried":  {"/jobs?text=x", stillJobs{jobsPage{Text: "x", Looked: 6000, Cut: true, Seen: 900_001, Behind: "before=900001&text=x", All: "calm=true&text=x"}}},
-		"jobs-none":     {"/jobs", jobsPage{}},
-		"queues-none":   {"/queues", queuesPage{Backlog: seen([]report.DueGroup(nil))}},
-		"metrics-none":  {"/figures", metricsPage{}},
-		"changes-none":  {"/changes", changesPage{}},
-		"overview-none": {"/", overviewPage{Empty: true}},
-		"jobs":          {"/jobs?" + filter.query.Encode(), jobsPage{Filter: filter, Jobs: []stint.JobInfo{waiting, failed}, Kinds: []string{"send_invoice"}, Queues: []string{"mail"}, Next: filter.With("before", "42")}},
+		"jobs-cut":         {"/jobs?kind=send_invoice", jobsPage{Filter: choice(url.Values{"kind": {"send_invoice"}}), Cut: true, Seen: 900_001, Behind: "before=900001&kind=send_invoice"}},
+		"jobs-text":        {"/jobs?kind=send_invoice&text=x", stillJobs{jobsPage{Filter: choice(url.Values{"kind": {"send_invoice"}}), Text: "x", Looked: 7}}},
+		"jobs-hurried":     {"/jobs?text=x", stillJobs{jobsPage{Text: "x", Looked: 6000, Cut: true, Seen: 900_001, Behind: "before=900001&text=x", All: "calm=true&text=x"}}},
+		"jobs-none":        {"/jobs", jobsPage{}},
+		"queues-unknown":   {"/queues", queuesPage{Rows: []queueRow{{Name: "mail", Engines: 1, Slots: 8}}}},
+		"kind-unknown":     {"/kinds/send_invoice", kindPage{kindRow: kindRow{KindStats: report.KindStats{Kind: "send_invoice"}}}},
+		"kinds-unknown":    {"/kinds", kindsPage{Rows: []kindRow{{KindStats: report.KindStats{Kind: "send_invoice"}, Declared: declared}}, Since: noon.Add(-24 * time.Hour)}},
+		"database-unknown": {"/database", databasePage{}},
+		"queues-none":      {"/queues", queuesPage{Backlog: seen([]report.DueGroup(nil))}},
+		"metrics-none":     {"/figures", metricsPage{}},
+		"changes-none":     {"/changes", changesPage{}},
+		"overview-none":    {"/", overviewPage{Empty: true}},
+		"jobs":             {"/jobs?" + filter.query.Encode(), jobsPage{Filter: filter, Jobs: []stint.JobInfo{waiting, failed}, Kinds: []string{"send_invoice"}, Queues: []string{"mail"}, Next: filter.With("before", "42")}},
 		"job": {"/jobs/42", jobPage{Job: view.Job{JobInfo: &failed, Steps: []view.Step{
 			{Name: "charge <b>", Began: noon.Add(-49 * time.Minute), Ended: noon.Add(-48 * time.Minute), Result: json.RawMessage(`{"ref":"<7>"}`)},
 			{Name: "report", Began: noon.Add(-48 * time.Minute), Ended: noon.Add(-48 * time.Minute), Bytes: 20_000},
@@ -160,9 +172,9 @@ func goldenPages(t *testing.T) map[string]struct {
 		"edit":           {"/jobs/42/edit", offering(editOf(&failed, noon))},
 		"edit-waiting":   {"/jobs/43/edit", offering(editOf(&waiting, noon))},
 		"edit-new":       {"/jobs/new", offering(editPage{Form: url.Values{"args": {"{}"}}})},
-		"queues":         {"/queues", queuesPage{Backlog: seen([]report.DueGroup(nil)), Rows: []queueRow{{Name: "mail", Queued: 12, Oldest: noon.Add(-time.Hour), Ended: 500, Failed: 3, Hour: []float64{0, 1, 499, 0}, Engines: 1, Slots: 8}, {Name: "old", Pause: &store.QueueInfo{Name: "old", Paused: noon.Add(-2 * time.Hour), By: "ann", Why: "a <leak>"}}}}},
+		"queues":         {"/queues", queuesPage{Backlog: seen([]report.DueGroup(nil)), Rates: seen(ended{}), Rows: []queueRow{{Name: "mail", Queued: new(int64(12)), Oldest: noon.Add(-time.Hour), Ended: 500, Failed: 3, Hour: []float64{0, 1, 499, 0}, Engines: 1, Slots: 8}, {Name: "old", Pause: &store.QueueInfo{Name: "old", Paused: noon.Add(-2 * time.Hour), By: "ann", Why: "a <leak>"}}}}},
 		"kinds":          {"/kinds", kindsPage{Known: seen([]report.Stats(nil)), Took: seen(kindsLately{nil, lookedAt{time.Minute}}), Since: noon.Add(-24 * time.Hour), Rows: []kindRow{{sums, ran, declared}, {KindStats: report.KindStats{Kind: "gone"}}}, Slow: []stint.JobInfo{failed}}},
-		"kind":           {"/kinds/send_invoice", kindPage{kindRow: kindRow{sums, ran, declared}, Figures: seen(lately{report.Analytics{AttemptFigures: ran}, lookedAt{2 * time.Second}}), Failed: []stint.JobInfo{failed}}},
+		"kind":           {"/kinds/send_invoice", kindPage{kindRow: kindRow{sums, ran, declared}, Waiting: seen(report.Analytics{}), Active: seen(lately{report.Activity{AttemptFigures: ran}, lookedAt{2 * time.Second}}), Failed: []stint.JobInfo{failed}}},
 		"errors": {"/errors", errorsPage{Report: seen(report.ErrorReport{Attempts: 30, CutOff: true, Groups: []report.ErrorGroup{
 			{Class: "panic", Place: "mail.send (mail.go:7)", Kind: "send_invoice", Attempts: 30, Jobs: 12, First: noon.Add(-time.Hour), Last: noon.Add(-time.Minute), Message: "index out of range", Job: 42}}})}},
 		"schedules": {"/schedules", schedulesPage{[]*store.ScheduleInfo{nightly}}},
@@ -207,7 +219,7 @@ func TestPagesAreAsTheyWere(t *testing.T) {
 		r := httptest.NewRequest("GET", g.here, nil)
 		r = r.WithContext(guard.With(r.Context(), guard.Identity{Name: "ann", Role: guard.Admin}))
 		w := httptest.NewRecorder()
-		s := shown{page: p, Title: p.title, Data: g.data, Now: noon}
+		s := shown{page: p, Title: p.title, Data: g.data, Now: noon, Sent: noon}
 		if titled, ok := g.data.(titled); ok {
 			s.Title = titled.title()
 		}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/view"
@@ -101,6 +103,8 @@ type bulkPage struct {
 	Verb    *bulkVerb
 	Filter  chosen
 	Group   *chosenGroup  // of errors; nil for all jobs of the filter
+	IDs     []stint.ID    // that are ticked, in place of a filter
+	Back    string        // where those were ticked
 	States  []stint.State // chosen when the filter has none
 	Matched int
 	More    bool // at least so many
@@ -120,10 +124,18 @@ type bulkVerb struct {
 	states []stint.State
 }
 
+// Word is the verb at the beginning of a sentence.
+func (v bulkVerb) Word() string { return strings.ToUpper(v.Name[:1]) + v.Name[1:] }
+
 var bulkVerbs = []bulkVerb{
 	{"cancel", "Cancel jobs", "Waiting jobs are cancelled at once. Running jobs are asked to stop.", true, view.Cancellable},
 	{"retry", "Retry jobs", "Waiting jobs are due now. Jobs that have ended are retried as new jobs, each once.", false, view.Retriable},
 	{"delete", "Delete jobs", "Jobs that have ended are deleted with all of their attempts. This cannot be undone.", true, view.Deletable},
+}
+
+// verbNamed finds a verb of many jobs.
+func verbNamed(name string) *bulkVerb {
+	return &bulkVerbs[slices.IndexFunc(bulkVerbs, func(v bulkVerb) bool { return v.Name == name })]
 }
 
 // verbOf finds the operation on jobs that a form or a page names.
@@ -141,10 +153,26 @@ func (b *Dashboard) bulk(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(bulkVerbs, func(v bulkVerb) bool { return v.Name == op.Describe().Verb() })
-	p := bulkPage{Verb: &bulkVerbs[i], Filter: choice(q), Group: groupOf(q)}
-	if p.Group != nil {
-		return b.bulkGroup(r, op, p)
+	p := bulkPage{Verb: verbNamed(op.Describe().Verb()), Filter: choice(q), Group: groupOf(q)}
+	switch {
+	case p.Group != nil:
+		ids, err := b.groupJobs(r.Context(), op, q)
+		if err != nil {
+			return nil, err
+		}
+		return b.bulkNamed(r, ids, p)
+	case q.Get("ticked") != "":
+		if p.Back = q.Get("back"); !isLocal(p.Back) {
+			p.Back = "/jobs"
+		}
+		if err := ops.Fill(op.Input(), "", url.Values{"ids": q["id"]}); err != nil {
+			return nil, err
+		}
+		for _, text := range q["id"] {
+			id, _ := strconv.ParseInt(text, 10, 64) // it was checked
+			p.IDs = append(p.IDs, stint.ID(id))
+		}
+		return b.bulkNamed(r, p.IDs, p)
 	}
 	in, out := op.Input(), op.Output()
 	s := ops.SelectionOf(in)
@@ -165,12 +193,8 @@ func (b *Dashboard) bulk(r *http.Request) (any, error) {
 	return p, err
 }
 
-// bulkGroup finds out what would be done to the jobs of a group of errors.
-func (b *Dashboard) bulkGroup(r *http.Request, op ops.Operation, p bulkPage) (any, error) {
-	ids, err := b.groupJobs(r.Context(), op, r.URL.Query())
-	if err != nil {
-		return nil, err
-	}
+// bulkNamed shows jobs that are named, and not chosen by a filter: of a group of errors, or ticked.
+func (b *Dashboard) bulkNamed(r *http.Request, ids []stint.ID, p bulkPage) (_ any, err error) {
 	p.Matched = len(ids)
 	for _, id := range ids[:min(len(ids), 10)] {
 		j, err := b.store.Job(r.Context(), id)

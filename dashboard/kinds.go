@@ -97,7 +97,8 @@ func (p *kindsPage) row(kind string) *kindRow {
 type kindPage struct {
 	kindRow
 	Known   sample.Seen[[]report.Stats]
-	Figures sample.Seen[lately]
+	Active  sample.Seen[lately]
+	Waiting sample.Seen[report.Analytics]
 	History sample.Seen[history] `json:"-"` // its last minute is in the figures
 	Failed  []stint.JobInfo      // the newest
 	Crew    view.Crew            `json:"-"` // heartbeats are no change of the page
@@ -116,14 +117,15 @@ func (b *Dashboard) kind(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(all.Rows, func(row kindRow) bool { return row.Kind == name })
-	if i < 0 {
+	known := slices.ContainsFunc(all.Rows, func(row kindRow) bool { return row.Kind == name })
+	if !known && !all.Known.At.IsZero() {
 		return nil, errNowhere
 	}
-	p := kindPage{kindRow: all.Rows[i], Known: all.Known}
+	p := kindPage{kindRow: *all.row(name), Known: all.Known}
 	look := b.figures.ofKind(name)
 	together(
-		func() { p.Figures = look.analytics.Get(ctx) },
+		func() { p.Active = look.activity.Get(ctx) },
+		func() { p.Waiting = look.waiting.Get(ctx) },
 		func() { p.History = look.history.Get(ctx) },
 	)
 	if p.Failed, err = b.store.Jobs(ctx, store.Filter{Kind: name, States: []stint.State{stint.Failed}, Limit: 10}); err != nil {

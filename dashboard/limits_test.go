@@ -79,7 +79,7 @@ func TestALimitIsSetAndResetByThoseWhoMay(t *testing.T) {
 	if status, text := s.post("/limits/smtp/set", url.Values{"rule": {"many"}}); status != 422 || !strings.Contains(flashOf(text)+said(text), "is not such as 10") {
 		t.Errorf("a rule that is none: %d %s", status, said(text))
 	}
-	s.says("type the word reset", "/limits/smtp/reset", url.Values{})
+	s.says("confirm it by the word reset", "/limits/smtp/reset", url.Values{})
 	if rule() != "7,100/1m" {
 		t.Errorf("it is %s", rule())
 	}

@@ -16,7 +16,8 @@ import (
 
 // overviewPage shows the state of everything.
 type overviewPage struct {
-	Figures  sample.Seen[lately]
+	Active   sample.Seen[lately]
+	Waiting  sample.Seen[report.Analytics]
 	Backlog  sample.Seen[[]report.DueGroup]
 	Oldest   sample.Seen[report.Facts] `json:"-"` // which takes a moment
 	Findings sample.Seen[[]report.Finding]
@@ -37,7 +38,8 @@ func (b *Dashboard) overview(r *http.Request) (any, error) {
 	ctx := r.Context()
 	var p overviewPage
 	together(
-		func() { p.Figures = b.figures.analytics.Get(ctx) },
+		func() { p.Active = b.figures.activity.Get(ctx) },
+		func() { p.Waiting = b.figures.waiting.Get(ctx) },
 		func() { p.Backlog = b.figures.queued.Get(ctx) },
 		func() { p.Oldest, p.Findings = b.figures.doctor(ctx) },
 		func() { p.History = b.figures.history.Get(ctx) },

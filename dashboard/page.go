@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -66,8 +67,9 @@ type shown struct {
 	Now   time.Time // by the store's clock
 	Flash *flash
 	Nav   []*page
-	Live  bool  // whether the page keeps itself up to date
-	Made  int64 // when, by this process' clock, in nanoseconds
+	Live  bool      // whether the page keeps itself up to date
+	Made  int64     // when it was looked at, by this process' clock, in nanoseconds
+	Sent  time.Time // when it is sent, by the same clock
 	Data  any
 }
 
@@ -77,6 +79,33 @@ func (s shown) Can(role string) (bool, error) {
 	err := needed.UnmarshalText([]byte(role))
 	return s.Who.Role >= needed, err
 }
+
+// fresh is how old figures are that do not say so.
+const fresh = 10 * time.Second
+
+// age is how old figures are, for people.
+type age struct {
+	Words  string // before the time
+	At     time.Time
+	Old    bool
+	Failed bool // newer ones could not be read
+	Beside bool // other figures stand there, too, and say that they are read for the first time
+}
+
+// Millis is when they were found, in milliseconds.
+func (a age) Millis() int64 { return a.At.UnixMilli() }
+
+// Age is that of figures when the page is sent. Words name figures that stand beside others.
+func (s shown) Age(of interface{ Told() (time.Time, error) }, words ...string) age {
+	at, err := of.Told()
+	return age{
+		Words: cmp.Or(strings.Join(words, " "), "As of"), At: at, Old: !at.IsZero() && s.Sent.Sub(at) > fresh,
+		Failed: err != nil, Beside: len(words) > 0,
+	}
+}
+
+// Clock is that of this process, in milliseconds.
+func (s shown) Clock() int64 { return s.Sent.UnixMilli() }
 
 // titled is data of a page that has a title of its own.
 type titled interface{ title() string }
@@ -123,6 +152,9 @@ func (b *Dashboard) serve(p *page) http.HandlerFunc {
 // render writes a page.
 func (b *Dashboard) render(w http.ResponseWriter, r *http.Request, status int, s shown) {
 	s.Who, s.Here = guard.Of(r.Context()), r.URL.RequestURI()
+	if s.Sent.IsZero() {
+		s.Sent = time.Now()
+	}
 	if t, ok := s.Data.(titled); ok {
 		s.Title = t.title()
 	}

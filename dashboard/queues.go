@@ -21,12 +21,13 @@ type queuesPage struct {
 	Cut     bool // more queues have a backlog than are shown
 	Backlog sample.Seen[[]report.DueGroup]
 	Oldest  sample.Seen[report.Facts] `json:"-"` // which takes a moment
+	Rates   sample.Seen[ended]        `json:"-"` // it is in the rows
 }
 
 // queueRow is a queue.
 type queueRow struct {
 	Name    string
-	Queued  int64
+	Queued  *int64           // nil when it is not known
 	Oldest  time.Time        // when the first of those became ready; zero when nothing waits
 	Ended   int64            // attempts that ended in the last five minutes
 	Failed  int64            // of these
@@ -43,14 +44,11 @@ const rateSpan = 5 * time.Minute
 // or ended lately, of kinds and of pauses.
 func (b *Dashboard) queues(r *http.Request) (any, error) {
 	ctx := r.Context()
-	var (
-		p     queuesPage
-		rates ended
-	)
+	var p queuesPage
 	together(
 		func() { p.Backlog = b.figures.queued.Get(ctx) },
 		func() { p.Oldest, _ = b.figures.doctor(ctx) },
-		func() { rates = b.figures.rates.Get(ctx).Value },
+		func() { p.Rates = b.figures.rates.Get(ctx) },
 	)
 	rows := map[string]*queueRow{}
 	of := func(name string) *queueRow {
@@ -61,7 +59,7 @@ func (b *Dashboard) queues(r *http.Request) (any, error) {
 	}
 	for _, g := range p.Backlog.Value {
 		if g.Value != nil {
-			of(*g.Value).Queued = g.Jobs
+			of(*g.Value).Queued = new(g.Jobs)
 		}
 	}
 	for _, l := range p.Oldest.Value.Backlogs {
@@ -69,8 +67,8 @@ func (b *Dashboard) queues(r *http.Request) (any, error) {
 			q.Oldest = l.Oldest
 		}
 	}
-	for _, s := range rates.Stats {
-		of(s.Queue).count(s, rates.End)
+	for _, s := range p.Rates.Value.Stats {
+		of(s.Queue).count(s, p.Rates.Value.End)
 	}
 	pauses, err := b.store.Pauses(ctx)
 	if err != nil {
@@ -98,10 +96,14 @@ func (b *Dashboard) queues(r *http.Request) (any, error) {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(rows)) {
-		p.Rows = append(p.Rows, *rows[name])
-	}
 	p.Cut = len(p.Backlog.Value) == maxQueues
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		q := rows[name]
+		if q.Queued == nil && !p.Backlog.At.IsZero() && !p.Cut {
+			q.Queued = new(int64) // it has none, or it would be a group
+		}
+		p.Rows = append(p.Rows, *q)
+	}
 	return p, nil
 }
 

@@ -157,8 +157,9 @@ const (
 )
 
 // events tells a page when what it shows has changed: GET /events?page=/jobs%3F….
-// It is a stream of server-sent events: change, when the page would look different, and
-// trouble, when that cannot be found out. See [watch].
+// It is a stream of server-sent events: change, when the page would look different; looked,
+// with the time in milliseconds, when it would look the same then; and trouble, when that
+// cannot be found out. See [watch].
 func (b *Dashboard) events(w http.ResponseWriter, r *http.Request) {
 	target, err := url.Parse(r.URL.Query().Get("page"))
 	if err != nil || target.Scheme != "" || target.Host != "" || !isLocal(target.Path) {
@@ -207,6 +208,8 @@ func (b *Dashboard) events(w http.ResponseWriter, r *http.Request) {
 			text = "event: trouble\ndata: the page cannot be made just now\n\n"
 		case now.err == nil && (last.err != nil || !last.began.IsZero() && now.sum != last.sum):
 			text = "event: change\ndata: \n\n"
+		case now.err == nil:
+			text = fmt.Sprintf("event: looked\ndata: %d\n\n", now.began.UnixMilli())
 		}
 		last = now
 		if text != "" && !send(text) {

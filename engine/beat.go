@@ -200,6 +200,7 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 	s.clock.note(reply.Now, sent, time.Now())
 	if reply.Drain {
 		s.drain()
+		s.Drain(nil) // the process remembers it, also when the session is buried
 	}
 	before := s.inflight.snapshot()
 	if before.from > before.last { // no claim that was not compared

@@ -31,8 +31,9 @@ type Engine struct {
 	running        atomic.Bool
 	current        atomic.Pointer[session] // while Run works: takes inline runs
 	liveness       liveness
-	former         []*session // fenced, and perhaps in the roster; of Run, and of the session that it runs
-	guests         guests     // engines beside this one
+	last           store.EngineID // that the engine was in the roster; of Run
+	former         []*session     // fenced, and perhaps in the roster; of Run, and of the session that it runs
+	guests         guests         // engines beside this one
 }
 
 // New makes an engine for the kinds of the mux. It does not touch the store. The error says which
@@ -62,7 +63,8 @@ func New(jobs store.Store, mux *stint.Mux, config Config) (*Engine, error) {
 // An engine that loses its place in the roster cancels its handlers with [stint.ErrFenced] and
 // joins again. If the first attempt to join fails, Run returns the error. Later attempts are
 // repeated until ctx ends, unless the schema was upgraded to a version that this program does not
-// support ([store.ErrSchema]). [Engine.Drain] and Config.MemoryLimit stop the engine in the same
+// support ([store.ErrSchema]). An engine that was asked to drain does not join again to work, whether
+// it learned of that before it lost its place or not. [Engine.Drain] and Config.MemoryLimit stop the engine in the same
 // way, but without the grace: running jobs may take as long as they need.
 func (e *Engine) Run(ctx context.Context) error {
 	if !e.running.CompareAndSwap(false, true) {
@@ -86,6 +88,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		go e.watchMemory(asked)
 	}
 	wait := new(backoff)
+	e.last = 0 // it was not asked of this run
 	for joined := false; ; {
 		s, err := e.join(asked)
 		switch {
@@ -104,6 +107,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			defer e.startMetrics(ctx)()
 		}
 		joined = true
+		e.last = s.token
 		forget := context.AfterFunc(asked, s.drain)
 		err = s.run(ctx)
 		forget()

@@ -109,7 +109,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		// That this process lives or is gone proves nothing.
 		info = store.EngineInfo{Host: cmp.Or(e.config.Host, info.Host), PID: cmp.Or(e.config.PID, info.PID), BootID: store.WorkerBoot}
 	}
-	info.Token, info.Instance, info.Version = s.token, e.config.Instance, e.config.Version
+	info.Token, info.Former, info.Instance, info.Version = s.token, e.last, e.config.Instance, e.config.Version
 	info.Queues, info.Slots, info.TimeToLive, info.MaxOutage = e.config.Queues, e.config.Slots, e.config.TimeToLive, e.config.MaxOutage
 	if _, ok := e.store.(store.LivenessLocker); !ok {
 		info.MaxOutage = 0
@@ -125,6 +125,12 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	}
 	if err := e.declareLimits(limit); err != nil {
 		return nil, err
+	}
+	if e.last != 0 { // it may have been asked to drain without learning of it
+		if reply, err := e.store.Heartbeat(limit, s.token, store.Heartbeat{}); err == nil && reply.Drain {
+			s.drain()
+			s.Drain(nil)
+		}
 	}
 	e.meters.with(func(m *report.Metrics) { m.Engine = s.token })
 	s.clock.sample(limit, e.store)
@@ -152,6 +158,11 @@ func (s *session) run(ctx context.Context) error {
 	defer endSignals()
 	claiming, stopClaiming := context.WithCancel(ctx)
 	defer stopClaiming()
+	select {
+	case <-s.draining: // since it joined
+		stopClaiming()
+	default:
+	}
 	var side, leads sync.WaitGroup
 	loops := []func(context.Context){s.beats, s.watchFence, s.watchCancellations, s.announceLong, s.shareWork, s.keepPermits, s.recordSteps}
 	if s.config.Beside != nil {

@@ -82,7 +82,7 @@ var ShowEngine = declare(&Op[EngineToken, ShownEngine]{
 // DrainEngine has an engine end its jobs and leave.
 var DrainEngine = declare(&Op[EngineToken, Engine]{
 	Decl: Decl{
-		Name: "engines drain", Method: http.MethodPost, Path: "/engines/{engine}/drain", Needs: guard.Operator, Summary: "Have an engine end its jobs and leave",
+		Name: "engines drain", Method: http.MethodPost, Path: "/engines/{engine}/drain", Needs: guard.Operator, Summary: "Have an engine end its jobs and leave", Confirm: true,
 		Doc: "It takes no more jobs, and leaves when those that run have ended. It learns of it with its next beat.", Status: http.StatusAccepted,
 	},
 	do: func(ctx context.Context, l *Local, in *EngineToken) (Engine, error) {

@@ -30,7 +30,7 @@ func TestAFormFillsInAnInput(t *testing.T) {
 		"nothing said":                   {&LeaseWhy{}, "l", "why=&why=+", &LeaseWhy{Lease: "l"}},
 		"a job by its name":              {&CancelInput{}, "7", "why=x", &CancelInput{Cancelling{Selection{IDs: []stint.ID{7}}, Why{"x"}}}},
 		"several jobs":                   {&DeleteInput{}, "", "ids=7&ids=8", &DeleteInput{Selection{IDs: []stint.ID{7, 8}}}},
-		"a truth and a duration":         {&RetryInput{}, "7", "once=true&run_at=%2B5m", &RetryInput{Retrying{Selection{IDs: []stint.ID{7}}, Rerun{Once: true, RunAt: "+5m"}}}},
+		"a truth and a duration":         {&RetryInput{}, "7", "force=true&run_at=%2B5m", &RetryInput{Retrying{Selection{IDs: []stint.ID{7}}, Rerun{Force: true, RunAt: "+5m"}}}},
 		"an instant":                     {&instant{}, "", "at=2026-03-01T09:00:00Z", &instant{time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}},
 		"JSON":                           {&SignalInput{}, "7", "name=go+on&value=+%7B%22n%22%3A12345678901234567890%7D", &SignalInput{JobName{7}, NewSignal{Name: "go on", Value: []byte(`{"n":12345678901234567890}`)}}},
 		"no JSON":                        {&SignalInput{}, "7", "name=go&value=+", &SignalInput{JobName{7}, NewSignal{Name: "go"}}},

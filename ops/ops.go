@@ -46,7 +46,7 @@ type Decl struct {
 	Tag          string        // of the document of the API; empty is the noun
 	Within       time.Duration // how long the API waits for the database; 0 is 10 seconds for questions and a minute for changes
 
-	// Confirm says that a page asks for the verb to be typed first.
+	// Confirm says that the form of a page has to confirm it, by the verb.
 	Confirm bool
 }
 
@@ -216,6 +216,7 @@ type Store interface {
 	store.LogReader
 	store.FlowGrapher
 	report.LiveStats
+	report.ActivityStats
 	report.ErrorAnalyst
 	report.StatsStore
 	report.MetricsKeeper

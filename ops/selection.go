@@ -296,8 +296,8 @@ type Cancelling struct {
 var RetryJobs = declare(&Op[RetryInput, Done[stint.RerunResult]]{
 	Decl: Decl{
 		Name: "jobs retry", Method: http.MethodPost, Path: "/jobs/retry", Needs: guard.Operator, Summary: "Run jobs again: what waits now, what ended as a new job",
-		Doc: "A job that ended is recovered as a new one, which names the old one: `retry_of` of its `origin`. " + selectionDoc +
-			" A filter without states chooses the jobs that are failed or retrying; what was recovered before is then not recovered again. " +
+		Doc: "A job that ended is recovered as a new one, which names the old one: `retry_of` of its `origin`. What was recovered before is left alone, and the answer names the job that it was recovered as; " +
+			"with `force` jobs that are named are recovered once more. " + selectionDoc + " A filter without states chooses the jobs that are failed or retrying. " +
 			"A flow that ended is done again as a new flow of what did not complete, and so is the flow of a job that is in one that ended: with this job and what depends on it.",
 	},
 	do: func(ctx context.Context, l *Local, in *RetryInput) (Done[stint.RerunResult], error) {
@@ -306,7 +306,7 @@ var RetryJobs = declare(&Op[RetryInput, Done[stint.RerunResult]]{
 			return Done[stint.RerunResult]{}, err
 		}
 		return to(ctx, l, in.Body.Selection, view.Retriable, func(ids []stint.ID, chosen bool) (map[stint.ID]stint.RerunResult, error) {
-			again.Once = chosen || in.Body.Once
+			again.Once = chosen || !in.Body.Force
 			return l.Store.Retry(ctx, ids, again)
 		})
 	},
@@ -327,12 +327,12 @@ type Retrying struct {
 type Rerun struct {
 	RunAt When `json:"run_at,omitempty" doc:"Not to be started before: an instant, or +90s and +2h from now by the database's clock"`
 	Whole bool `json:"whole,omitempty" doc:"Of a flow that ended all of its jobs, and not only those that did not complete"`
-	Once  bool `json:"once,omitempty" doc:"Leave alone what was recovered before; of what a filter chooses that is always so"`
+	Force bool `json:"force,omitempty" doc:"Recover jobs that are named also when they were before: each becomes one more job. Otherwise the answer names the job that runs it again already"`
 }
 
 // RetryOf says of which jobs that are to run again, and when, as a request has it.
 func RetryOf(s Selection, again stint.RerunOptions) RetryInput {
-	return RetryInput{Retrying{s, Rerun{RunAt: runAt(again), Once: again.Once, Whole: again.Whole}}}
+	return RetryInput{Retrying{s, Rerun{RunAt: runAt(again), Force: !again.Once, Whole: again.Whole}}}
 }
 
 func runAt(again stint.RerunOptions) When {
@@ -358,7 +358,7 @@ func (r Rerun) again() (again stint.RerunOptions, err error) {
 var DeleteJobs = declare(&Op[DeleteInput, Done[store.DeleteStatus]]{
 	Decl: Decl{
 		Name: "jobs delete", Method: http.MethodPost, Path: "/jobs/delete", Needs: guard.Operator, Summary: "Delete jobs that have ended",
-		Doc: "With all of their attempts. " + selectionDoc + " A filter without states chooses among the jobs that have ended.",
+		Doc: "With all of their attempts. " + selectionDoc + " A filter without states chooses among the jobs that have ended.", Confirm: true,
 	},
 	do: func(ctx context.Context, l *Local, in *DeleteInput) (Done[store.DeleteStatus], error) {
 		return to(ctx, l, in.Body, view.Deletable, func(ids []stint.ID, _ bool) (map[stint.ID]store.DeleteStatus, error) {

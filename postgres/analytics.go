@@ -11,12 +11,16 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-var _ report.LiveStats = (*Store)(nil)
+var (
+	_ report.LiveStats     = (*Store)(nil)
+	_ report.ActivityStats = (*Store)(nil)
+)
 
 // Each of these is one statement, and what it calls is stable, so all figures are
 // of one moment, but for what limits hold up.
 const (
 	analyticsSQL   = `select moment, queued, 0::bigint, postponed, running, zombies, ` + figuresSQL + ` from stint.analytics($1, $2, $3, $4, $5)`
+	activitySQL    = `select moment, running, zombies, ` + figuresSQL + ` from stint.analytics($1, $2, $3, $4, $5, waiting => false)`
 	kindFiguresSQL = `select of_kind, ` + figuresSQL + ` from stint.attempt_figures($1, $2, $3, $4, $5) order by of_kind collate "C"`
 
 	figuresSQL = `ended, ended / date_part('epoch', $5::interval), latency_mean, latency_p50, latency_p95, latency_p99,
@@ -34,6 +38,18 @@ func (s *Store) Analyze(ctx context.Context, f report.AnalyticsFilter) (report.A
 	}
 	all[0].Limited, err = s.limited(ctx, f)
 	return all[0], err
+}
+
+// Activity implements [report.ActivityStats].
+func (s *Store) Activity(ctx context.Context, f report.AnalyticsFilter) (report.Activity, error) {
+	if err := f.Check(); err != nil {
+		return report.Activity{}, err
+	}
+	all, err := collect(ctx, s.pool, "analyze what runs", s.sql.in(activitySQL), analyticsArgs(f), fieldsOf[report.Activity])
+	if err != nil {
+		return report.Activity{}, err
+	}
+	return all[0], nil
 }
 
 // limitedSQL groups what is due by what may limit it, if there is anything that does.

@@ -336,6 +336,7 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 			args []any
 		}{
 			{"analytics", analyticsSQL, []any{nil, nil, nil, nil, time.Minute}},
+			{"activity", activitySQL, []any{nil, nil, nil, nil, time.Minute}},
 			{"analytics of kinds", kindFiguresSQL, []any{nil, nil, nil, nil, time.Minute}},
 			{"analytics of a tag", analyticsSQL, []any{nil, "k", "t", nil, time.Minute}},
 			{"due by", dueBySQL, []any{"args", []string{"n"}, nil, nil, nil, nil, 50}},

@@ -45,10 +45,11 @@ func (s *Store) Join(ctx context.Context, e store.EngineInfo, kinds []stint.Kind
 			insert into stint.engines (token, instance, host, boot_id, pid, pid_started, version, queues, kinds, slots, ttl, max_outage)
 			values ($1, $2, $3, $4, $5, $6, $7, coalesce($8::text[], '{}'), coalesce($9::text[], '{}'), $10, $11, $12)`),
 			e.Token, e.Instance, e.Host, e.BootID, e.PID, e.PIDStarted, e.Version, e.Queues, e.Kinds, e.Slots, e.TimeToLive.Milliseconds(), e.MaxOutage.Milliseconds())
-		batch.Queue(s.sql.in(`insert into stint.beats (token) values ($1)`), e.Token)
 		batch.Queue(s.sql.in(`
-			insert into stint.engine_history (token, instance, host, pid, version, joined)
-			select token, instance, host, pid, version, joined from stint.engines where token = $1`), e.Token)
+			insert into stint.engine_history (token, instance, host, pid, version, joined, drain)
+			select token, instance, host, pid, version, joined, exists (select from stint.engine_history h where h.token = $2 and h.drain)
+			from stint.engines where token = $1`), e.Token, e.Former)
+		batch.Queue(s.sql.in(`insert into stint.beats (token, drain) select token, drain from stint.engine_history where token = $1`), e.Token)
 		// By name, as every engine does: two that join at once never wait for
 		// each other crosswise.
 		kinds = slices.SortedFunc(slices.Values(kinds), func(a, b stint.KindInfo) int { return strings.Compare(a.Name, b.Name) })
@@ -183,7 +184,10 @@ func (s *Store) Move(ctx context.Context, engine store.EngineID, proof store.Pro
 // Drain implements [store.Roster].
 func (s *Store) Drain(ctx context.Context, engine store.EngineID) (err error) {
 	defer wrap(&err, "drain engine %d", engine)
-	return s.mark(ctx, `update stint.beats set drain = true where token = $1 returning true`, engine)
+	// The history keeps it for when the engine is buried before it learns of it.
+	return s.mark(ctx, `
+		with asked as (update stint.beats set drain = true where token = $1 returning token)
+		update stint.engine_history h set drain = true from asked a where h.token = a.token returning true`, engine)
 }
 
 // mark changes what is noted beside an engine's beat. Read committed, as every

@@ -544,6 +544,9 @@ func TestVerbsDoOverAServerWhatTheySay(t *testing.T) {
 	if once, err := server.Retry(ctx, ids[1299:], stint.RerunOptions{Once: true}); err != nil || once[ids[1299]].Answer != stint.RerunRecoveredBefore {
 		t.Errorf("once again came to %v, %v", once, err)
 	}
+	if twice, err := server.Retry(ctx, ids[1299:], stint.RerunOptions{}); err != nil || twice[ids[1299]].Answer != stint.RerunRecovered {
+		t.Errorf("without Once it came to %v, %v", twice, err)
+	}
 	answers := map[stint.RerunStatus]int{}
 	for some, err := range ops.Chosen(store.Filter{States: []stint.State{stint.Cancelled}, Limit: 3}, func(s ops.Selection) (ops.Done[stint.RerunResult], error) {
 		s.Each = true

@@ -29,6 +29,13 @@ type LiveStats interface {
 	DueBy(ctx context.Context, field Field, f AnalyticsFilter, limit int) ([]DueGroup, error)
 }
 
+// ActivityStats reports the figures of [LiveStats] that stay cheap however much waits.
+type ActivityStats interface {
+	// Activity returns what Analyze does of what runs and of how attempts went lately. It
+	// costs that, and what waits costs nothing.
+	Activity(ctx context.Context, f AnalyticsFilter) (Activity, error)
+}
+
 // AnalyticsFilter says which jobs are meant: those that fit all of its fields.
 // A zero field does not restrict.
 type AnalyticsFilter struct {
@@ -67,6 +74,15 @@ type Analytics struct {
 	Postponed int64 `json:"postponed"` // not yet due, or without a date while a retry function is to decide
 	Running   int64 `json:"running"`   // claimed by engines that live, whether begun or not
 	Zombies   int64 `json:"zombies"`   // claimed by engines that do not: 0 in health
+
+	AttemptFigures
+}
+
+// Activity are the figures of a moment without what waits: see [Analytics].
+type Activity struct {
+	At      time.Time
+	Running int64
+	Zombies int64
 
 	AttemptFigures
 }

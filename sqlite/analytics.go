@@ -13,7 +13,10 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-var _ report.LiveStats = (*Store)(nil)
+var (
+	_ report.LiveStats     = (*Store)(nil)
+	_ report.ActivityStats = (*Store)(nil)
+)
 
 // unclaimedSQL finds the jobs that no engine has claimed: what is ready, after the
 // frontiers, and what waits. Due is null while a retry function is to decide.
@@ -57,29 +60,47 @@ func (s *Store) Analyze(ctx context.Context, f report.AnalyticsFilter) (report.A
 		if err != nil {
 			return a, err
 		}
-		roster, err := s.roster(c)
-		if err != nil {
-			return a, err
-		}
 		if a.Limited, err = c.limited(a.At, fits); err != nil {
 			return a, err
 		}
-		err = c.query(heldNowSQL, fits, func(q *stmt) error {
-			if lives(roster, store.EngineID(q.ColumnInt64(0))) {
-				a.Running += q.ColumnInt64(1)
-			} else {
-				a.Zombies += q.ColumnInt64(1)
-			}
-			return nil
-		})
-		if err != nil {
-			return a, err
-		}
-		var all ended
-		err = c.ended(a.At, f, all.add)
-		a.AttemptFigures = all.figures(f.Span)
+		now, err := s.activity(c, a.At, f)
+		a.Running, a.Zombies, a.AttemptFigures = now.Running, now.Zombies, now.AttemptFigures
 		return a, err
 	})
+}
+
+// Activity implements [report.ActivityStats].
+func (s *Store) Activity(ctx context.Context, f report.AnalyticsFilter) (report.Activity, error) {
+	if err := f.Check(); err != nil {
+		return report.Activity{}, err
+	}
+	f.Span = cmp.Or(f.Span, report.MaxSpan)
+	return reading(ctx, s, "analyze what runs", func(c *conn) (report.Activity, error) {
+		return s.activity(c, moment(f), f)
+	})
+}
+
+func (s *Store) activity(c *conn, at time.Time, f report.AnalyticsFilter) (report.Activity, error) {
+	a := report.Activity{At: at}
+	roster, err := s.roster(c)
+	if err != nil {
+		return a, err
+	}
+	err = c.query(heldNowSQL, []any{nilText(f.Queue), nilText(f.Kind), nilText(f.Tag)}, func(q *stmt) error {
+		if lives(roster, store.EngineID(q.ColumnInt64(0))) {
+			a.Running += q.ColumnInt64(1)
+		} else {
+			a.Zombies += q.ColumnInt64(1)
+		}
+		return nil
+	})
+	if err != nil {
+		return a, err
+	}
+	var all ended
+	err = c.ended(at, f, all.add)
+	a.AttemptFigures = all.figures(f.Span)
+	return a, err
 }
 
 // limited counts the jobs that are due at a time and that a limit lets not start now.

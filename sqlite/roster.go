@@ -14,11 +14,12 @@ import (
 const (
 	enterHistorySQL = `
 	insert into stint_engine_history
-	  (token, instance, host, boot_id, pid, pid_started, version, queues, kinds, slots, ttl, joined)
-	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	  (token, instance, host, boot_id, pid, pid_started, version, queues, kinds, slots, ttl, joined, drain)
+	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, exists (select 1 from stint_engine_history where token = ? and drain = 1))`
 	enterSQL     = `insert into stint_engines (token, locked) values (?, ?)`
-	firstBeatSQL = `insert into stint_beats (token, beat, low, running) values (?, ?, 0, '[]')`
-	declareSQL   = `
+	firstBeatSQL = `
+	insert into stint_beats (token, beat, low, running, drain) select token, joined, 0, '[]', drain from stint_engine_history where token = ?`
+	declareSQL = `
 	insert into stint_kinds (name, queue, priority, timeout, max_losses, tags, retry, start_within, uniqueness, limits, sealed, redacted, declared) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	on conflict (name) do update set queue = excluded.queue, priority = excluded.priority,
 	  timeout = excluded.timeout, max_losses = excluded.max_losses, tags = excluded.tags, retry = excluded.retry,
@@ -41,14 +42,14 @@ func (s *Store) Join(ctx context.Context, e store.EngineInfo, kinds []stint.Kind
 		}
 		now, token := micro(time.Now()), int64(e.Token)
 		_, err = c.exec(enterHistorySQL, token, e.Instance, e.Host, e.BootID, e.PID, e.PIDStarted, e.Version,
-			arrayOf(e.Queues), arrayOf(e.Kinds), e.Slots, e.TimeToLive.Microseconds(), now)
+			arrayOf(e.Queues), arrayOf(e.Kinds), e.Slots, e.TimeToLive.Microseconds(), now, int64(e.Former))
 		if err != nil {
 			return false, err
 		}
 		if _, err := c.exec(enterSQL, token, locked); err != nil {
 			return false, err
 		}
-		if _, err := c.exec(firstBeatSQL, token, now); err != nil {
+		if _, err := c.exec(firstBeatSQL, token); err != nil {
 			return false, err
 		}
 		for _, d := range kinds {
@@ -78,7 +79,8 @@ const (
 	set beat = ?1, low = max(low, ?2), number = max(number, ?5),
 	    running = case when ?5 >= number then ?3 else running end
 	where token = ?4 returning drain or ?6 < (select oldest from stint_meta)`
-	drainSQL = `update stint_beats set drain = 1 where token = ?`
+	drainSQL     = `update stint_beats set drain = 1 where token = ?`
+	keepDrainSQL = `update stint_engine_history set drain = 1 where token = ?` // for when it is buried before it learns of it
 )
 
 // Heartbeat implements [store.Roster]. An engine of a program that the schema has
@@ -119,6 +121,9 @@ func (s *Store) Drain(ctx context.Context, engine store.EngineID) error {
 	_, err := writing(ctx, s, "drain an engine", func(c *conn) (changed int64, wake bool, err error) {
 		if changed, err = c.exec(drainSQL, int64(engine)); err == nil && changed == 0 {
 			err = store.ErrBuried
+		}
+		if err == nil {
+			_, err = c.exec(keepDrainSQL, int64(engine))
 		}
 		return changed, false, err
 	})

@@ -14,7 +14,8 @@ type EngineID int64
 
 // Roster is the list of running engines.
 type Roster interface {
-	// Join enters an engine. Its token must be fresh and random. [ErrSchema]
+	// Join enters an engine. Its token must be fresh and random. If Former was
+	// asked to drain, so is this one. [ErrSchema]
 	// when the schema is not for this program any more: it may have been
 	// upgraded since the store was opened.
 	Join(ctx context.Context, e EngineInfo, kinds []stint.KindInfo) error
@@ -131,6 +132,7 @@ type EngineInfo struct {
 	Joined     time.Time     `json:"joined"`               // set by the store
 	Beat       time.Time     `json:"last_beat"`            // set by the store: the last beat
 	Running    []Position    `json:"running"`              // announced by the last beat
+	Former     EngineID      `json:"-"`                    // which the engine was before it was buried and joined again; 0 for none. Said when it joins, and not read
 	Low        int64         `json:"-"`                    // by the last beat, no claim of a lower number has anything open
 	Draining   bool          `json:"draining,omitempty"`
 	Held       bool          `json:"process_lives,omitempty"` // its process lives, whatever the beat says

@@ -31,6 +31,12 @@ func (m *model) Join(_ context.Context, e store.EngineInfo, kinds []stint.KindIn
 		return store.ErrSchema
 	}
 	e.Joined, e.Beat = time.Now(), time.Now()
+	if e.Former != 0 && !m.is("forgets a drain with the burial") {
+		e.Draining = m.history[e.Former].Draining
+	}
+	if m.is("drains all who were buried") && e.Former != 0 {
+		e.Draining = true
+	}
 	m.engines = append(m.engines, &e)
 	m.history[e.Token] = e
 	if m.mine == nil {
@@ -94,6 +100,7 @@ func (m *model) Drain(_ context.Context, token store.EngineID) error {
 		return store.ErrBuried
 	}
 	e.Draining = true
+	m.history[token] = *e
 	return nil
 }
 

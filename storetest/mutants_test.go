@@ -463,6 +463,8 @@ var mutants = []struct{ fault, group string }{
 	{"drains everybody", "Roster"},
 	{"drains the buried", "Roster"},
 	{"says once to drain", "Roster"},
+	{"forgets a drain with the burial", "Roster"},
+	{"drains all who were buried", "Roster"},
 	{"resurrects at a beat", "Roster"},
 	{"believes the beat that came last", "Roster"},
 	{"resurrects at a beat", "Bury"},

@@ -209,6 +209,26 @@ var rosterTests = []test{
 		w.Complete(w.One()) // whether to claim is its own decision
 		t.state(id, stint.Completed)
 	}},
+	{"An engine that was asked to drain and joins again is asked again, and others are not", func(t *T) {
+		joins := func(former *Worker) *Worker {
+			w := NewWorker(t, t.again(), "k")
+			w.Info.Former = former.Info.Token
+			t.must(w.TryJoin(t.ctx))
+			return w
+		}
+		drains := func(w *Worker) bool {
+			return must(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{}))(t).Drain
+		}
+		w, other := t.join("k"), t.join("k")
+		t.must(t.Store.Drain(t.ctx, w.Info.Token))
+		w.Leave() // before its next beat
+		other.Leave()
+		next := joins(w)
+		next.Leave()
+		expect(t, drains(joins(next)), "who joins again does not learn that it is to drain")
+		expect(t, !drains(joins(other)), "who was not asked to drain joins again, and drains")
+		expect(t, !drains(t.join("k")), "who joins for the first time drains")
+	}},
 	{"Who is not in the roster cannot be asked to drain", func(t *T) {
 		w := t.join("k")
 		t.must(t.Store.Drain(t.ctx, w.Info.Token))

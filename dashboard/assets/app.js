@@ -53,6 +53,31 @@ function localise(root) {
   }
 }
 
+// How old figures are. An element with data-at says when its figures were found, by the server's clock, and is marked when
+// they are old. A page that keeps itself up to date is as old as the last look that it showed, or that found no change.
+
+const fresh = 10_000; // milliseconds
+const server = { ahead: Number(document.body.dataset.clock) - performance.timeOrigin }; // of this clock, or a little less than it seems
+let looked = Number(document.body.dataset.made) / 1e6; // when the server did
+
+const serverTime = () => Date.now() + server.ahead;
+
+function markAge(root) {
+  for (const told of all("[data-at]", root)) told.classList.toggle("old", serverTime() - told.dataset.at > fresh);
+}
+
+function tellAge() {
+  markAge(document);
+  const old = serverTime() - looked > fresh;
+  document.querySelector("main").classList.toggle("old", old);
+  for (const live of all(".live")) {
+    const asOf = written(looked, "second");
+    const text = old && state.name === "on" ? `As of ${asOf}` : old && state.text ? `${state.text}, as of ${asOf}` : state.text;
+    live.className = ["live", state.name, ...(old ? ["old"] : [])].join(" ");
+    if (live.textContent !== text) live.textContent = text;
+  }
+}
+
 // Live updates: the server says that something changed, and the page is fetched again. Its parts that have a name
 // are replaced by the new ones, unless somebody is busy in them.
 
@@ -76,15 +101,22 @@ function pairs(selector, from, to) {
   return all(selector, from).flatMap((old, i) => (others[i] ? [[old, others[i]]] : []));
 }
 
-function replaceBy(fresh) {
+function replaceBy(page) {
   for (const old of all("[data-live]")) {
-    const part = fresh.querySelector(`[data-live="${CSS.escape(old.dataset.live)}"]`);
-    if (!part || busyIn(old)) continue;
+    const part = page.querySelector(`[data-live="${CSS.escape(old.dataset.live)}"]`);
+    if (!part) continue;
     const node = document.adoptNode(part);
     localise(node);
     ready(node);
+    markAge(node);
     for (const [was, is] of pairs("details", old, node)) is.open = was.open;
+    old.classList.remove("behind");
+    if (!old.classList.length) old.removeAttribute("class");
     if (node.isEqualNode(old)) continue;
+    if (busyIn(old)) {
+      old.classList.add("behind");
+      continue;
+    }
     const scrolled = pairs("pre, .scroll, table.rows", old, node).map(([was, is]) => [is, was.scrollLeft, was.scrollTop]);
     old.replaceWith(node);
     for (const [is, left, top] of scrolled) is.scrollTo(left, top);
@@ -98,12 +130,15 @@ async function refresh() {
   later.busy = true;
   later.wanted = false;
   try {
+    const asked = Date.now();
     const answer = await fetch(location.href, { headers: { "X-Partial": document.body.dataset.made }, redirect: "error", signal: AbortSignal.timeout(20_000) });
     if (answer.ok) {
-      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (paused) return;
-      document.body.dataset.made = fresh.body.dataset.made;
-      replaceBy(fresh);
+      document.body.dataset.made = page.body.dataset.made;
+      looked = Number(page.body.dataset.made) / 1e6;
+      server.ahead = Number(page.body.dataset.clock) - asked;
+      replaceBy(page);
       say("on", "Live");
     } else if (answer.status === 401 || answer.status === 403) {
       say("off", "Signed out: load the page again");
@@ -123,11 +158,11 @@ function schedule() {
   later.timer = setTimeout(refresh, Math.max(0, later.last + leastPause - Date.now()));
 }
 
-function say(state, text) {
-  for (const live of all(".live")) {
-    live.className = `live ${state}`;
-    if (live.textContent !== text) live.textContent = text;
-  }
+const state = { name: "", text: "" };
+
+function say(name, text) {
+  Object.assign(state, { name, text });
+  tellAge();
 }
 
 function follow(url) {
@@ -140,6 +175,11 @@ function follow(url) {
       schedule(); // for what happened meanwhile
     });
     stream.addEventListener("change", schedule);
+    stream.addEventListener("looked", ({ data }) => {
+      if (later.wanted || later.busy) return; // what is shown is older
+      looked = Number(data);
+      say("on", "Live");
+    });
     stream.addEventListener("trouble", () => say("off", "The page cannot be made just now"));
     stream.addEventListener("error", () => {
       say("off", "Connection lost");
@@ -308,4 +348,6 @@ localise(document);
 ready(document);
 reach(document);
 listenToKeys();
+tellAge();
+setInterval(tellAge, 1000);
 if (document.body.dataset.events) follow(document.body.dataset.events);

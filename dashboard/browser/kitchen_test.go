@@ -32,6 +32,8 @@ type kitchen struct {
 	partial   int                      // how often the page was fetched for parts of it
 	listeners map[chan string]struct{} // those that are told of changes
 	gone      bool                     // nobody is let in any more
+	made      func() time.Time         // when the page was looked at; nil for one that does not say so
+	found     func() time.Time         // when one of its figures was found, likewise
 }
 
 func newKitchen(t *testing.T) *kitchen {
@@ -61,7 +63,7 @@ func (k *kitchen) page(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("X-Partial") != "" {
 		k.partial++
 	}
-	text, err := dish(k.queued)
+	text, err := dish(k.queued, k.made, k.found)
 	if err != nil {
 		k.t.Error(err)
 	}
@@ -88,7 +90,8 @@ func (k *kitchen) events(w http.ResponseWriter, r *http.Request) {
 		}
 		select {
 		case name := <-told:
-			fmt.Fprintf(w, "event: %s\ndata: \n\n", name)
+			name, data, _ := strings.Cut(name, " ")
+			fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, data)
 		case <-r.Context().Done():
 			return
 		}
@@ -100,9 +103,21 @@ func (k *kitchen) change(queued int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.queued = queued
+	k.tell("change")
+}
+
+// tell sends an event, with what follows its name. The mutex is held.
+func (k *kitchen) tell(event string) {
 	for told := range k.listeners {
-		told <- "change"
+		told <- event
 	}
+}
+
+// looked tells that the page would look the same now.
+func (k *kitchen) looked() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.tell(fmt.Sprint("looked ", time.Now().UnixMilli()))
 }
 
 // heard waits until so many listen.
@@ -139,20 +154,27 @@ func (k *kitchen) partials() int {
 }
 
 // dish is the page.
-func dish(queued int) (string, error) {
+func dish(queued int, made, found func() time.Time) (string, error) {
 	page, err := template.ParseFiles("testdata/kitchen.html")
 	if err != nil {
 		return "", err
 	}
 	var text strings.Builder
-	err = page.Execute(&text, map[string]any{
+	says := map[string]any{
 		"Queued": chart.Count.Exact(float64(queued)), "States": store.States,
 		"Conditions": []view.Condition{view.Working, view.Draining, view.Gone, view.Stuck, view.Silent},
 		"Spark":      template.HTML(chart.Sparkline{Title: "Running", Values: []float64{3, 8, 21, 34, 30, 44, 48}, Class: chart.Own}.SVG()),
 		"Charts":     []template.HTML{template.HTML(ended().Figure()), template.HTML(took().Figure()), template.HTML(backlog().Figure())},
 		"Timeline":   template.HTML(attempts().Figure() + brief().Figure() + lanes().Figure()),
-		"Graph":      template.HTML(graph().Figure()),
-	})
+		"Graph":      template.HTML(graph().Figure()), "Clock": time.Now().UnixMilli(),
+	}
+	if made != nil {
+		says["Made"] = made().UnixNano()
+	}
+	if found != nil {
+		says["Found"] = found().UnixMilli()
+	}
+	err = page.Execute(&text, says)
 	return text.String(), err
 }
 
@@ -245,11 +267,11 @@ func graph() chart.Graph {
 // TestEverythingThatHasAStyleIsLookedAt sees to it that the page has all classes of the style sheet, so that what is
 // checked of it is checked of all of them.
 func TestEverythingThatHasAStyleIsLookedAt(t *testing.T) {
-	text, err := dish(1)
+	text, err := dish(1, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := map[string]bool{"on": true, "off": true, "paused": true, "help": true} // the script makes these
+	there := map[string]bool{"on": true, "off": true, "paused": true, "behind": true, "help": true} // the script makes these
 	for _, found := range regexp.MustCompile(`class="([^"]*)"`).FindAllStringSubmatch(text, -1) {
 		for class := range strings.FieldsSeq(found[1]) {
 			there[class] = true

@@ -101,6 +101,37 @@ func TestWhoIsBusyInAPartKeepsIt(t *testing.T) {
 	p.until(`document.querySelector("#rows").dataset.marked === undefined`)
 }
 
+// TestWhatIsOldSaysSo looks at pages and figures that get old while they are open.
+func TestWhatIsOldSaysSo(t *testing.T) {
+	ago := func(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(-d) } }
+	k, p := newKitchen(t), open(t)
+	p.in("Asia/Singapore")
+	k.made, k.found = ago(8*time.Minute), ago(2*time.Second)
+	p.visit(k.URL + "/")
+	p.until(fmt.Sprintf(isLive, "on old") + ` && document.querySelector(".live").textContent.startsWith("As of ") && document.querySelector("main").className === "old"`)
+	k.heard(1)
+	k.caughtUp()
+	const shown = `getComputedStyle(document.querySelector("#found")).display !== "none"`
+	if eval[bool](p, shown) {
+		t.Error("a figure that is two seconds old says how old it is")
+	}
+	// There is no change, so the page is as it would be now.
+	p.until(`document.body.dataset.made !== undefined`)
+	k.mu.Lock()
+	k.made, k.found = ago(0), ago(8*time.Minute)
+	k.mu.Unlock()
+	time.Sleep(2500 * time.Millisecond) // until no fetch is under way
+	k.looked()
+	p.until(fmt.Sprintf(isLive, "on") + ` && document.querySelector(".live").textContent === "Live" && document.querySelector("main").className === ""`)
+	k.change(2) // a new page, whose figure is old
+	p.until(shown)
+	if got := eval[string](p, `getComputedStyle(document.querySelector("#found")).color`); got != eval[string](p, `getComputedStyle(document.querySelector(".card.warn .figure")).color`) {
+		t.Errorf("what is old is %s, and not amber", got)
+	}
+	// Nothing comes any more.
+	p.until(fmt.Sprintf(isLive, "on old"))
+}
+
 func TestAPageSaysThatItLostItsConnection(t *testing.T) {
 	k, p := kept(t)
 	k.mu.Lock()

@@ -39,6 +39,21 @@ func TestAFailedJobIsDoneAgainAsANewOne(t *testing.T) {
 	}
 	b.submit(`.flash a`)
 	b.until(fmt.Sprintf(`location.pathname === %q`, b.job(again.ID)))
+
+	// A second time it names that job, and asks.
+	b.visit(b.job(id))
+	const asks = `form[action$="/retry"]`
+	if shown := eval[bool](b.tab, `document.querySelector('`+asks+`').checkVisibility()`); shown {
+		t.Error("a job that was retried is retried by one click")
+	}
+	b.click(`details:has(` + asks + `) summary`)
+	if got, want := eval[string](b.tab, `document.querySelector('`+asks+` a').pathname`), b.job(again.ID); got != want {
+		t.Errorf("who retries it once more is pointed to %s, want %s", got, want)
+	}
+	b.submit(asks + ` button`)
+	if third := b.only(store.Filter{Kind: "bad", States: store.States, Limit: 1}); third.ID == again.ID || third.Origin.Recovered != id {
+		t.Errorf("the newest job is %d, and does again %d", third.ID, third.Origin.Recovered)
+	}
 }
 
 func TestAJobThatWaitsIsRunNow(t *testing.T) {
@@ -77,6 +92,7 @@ func TestAJobThatEndedIsDeleted(t *testing.T) {
 	id := b.enqueue("good")
 	b.becomes(id, stint.Completed)
 	b.visit(b.job(id))
+	b.click(`details:has(form[action$="/delete"]) summary`)
 	b.submit(`form[action$="/delete"] button`)
 	b.says("1 job deleted.")
 	if _, err := b.store.Job(t.Context(), id); !errors.Is(err, stint.ErrNotFound) {
@@ -142,12 +158,18 @@ func TestWhatIsTickedIsChangedAndNothingElse(t *testing.T) {
 	wants(map[stint.State]int{stint.Available: 2, stint.Scheduled: 1})
 	tick(ids[0])
 	b.submit(`button[name="verb"][value="cancel"]`)
+	b.submit(`form.confirm button`)
 	wants(map[stint.State]int{stint.Cancelled: 1, stint.Available: 1, stint.Scheduled: 1})
 	b.rest(store.Filter{})
 	wants(map[stint.State]int{stint.Cancelled: 1, stint.Completed: 1, stint.Scheduled: 1})
 	b.visit("/jobs")
 	b.click("[data-select-all]")
 	b.submit(`button[name="verb"][value="delete"]`)
+	wants(map[stint.State]int{stint.Cancelled: 1, stint.Completed: 1, stint.Scheduled: 1}) // it asks
+	if got, want := eval[string](b.tab, `document.querySelector("form.confirm button").textContent`), "Delete 3 jobs"; got != want {
+		t.Errorf("the second button says %q, want %q", got, want)
+	}
+	b.submit(`form.confirm button`)
 	wants(map[stint.State]int{stint.Scheduled: 1})
 }
 
@@ -177,13 +199,15 @@ func TestAllThatFitAreChangedOnceTheWordIsTyped(t *testing.T) {
 		if n := eval[string](b.tab, `document.querySelector("dl.facts strong").textContent`); n != "12" {
 			t.Errorf("%s: it would be %s jobs, want 12", verb.name, n)
 		}
-		b.enter(`input[name="confirm"]`, "yes")
-		b.click(`form.confirm button`) // the browser holds it back
-		if here := eval[string](b.tab, `location.pathname`); here != "/jobs/bulk" {
-			t.Fatalf("%s: the wrong word led to %s", verb.name, here)
+		if verb.name != "retry" { // which does no harm
+			b.enter(`input[name="confirm"]`, "yes")
+			b.click(`form.confirm button`) // the browser holds it back
+			if here := eval[string](b.tab, `location.pathname`); here != "/jobs/bulk" {
+				t.Fatalf("%s: the wrong word led to %s", verb.name, here)
+			}
+			b.empty(`input[name="confirm"]`)
+			b.enter(`input[name="confirm"]`, verb.name)
 		}
-		b.empty(`input[name="confirm"]`)
-		b.enter(`input[name="confirm"]`, verb.name)
 		b.submit(`form.confirm button`)
 		if got := b.states(store.Filter{Queue: "long"}); !maps.Equal(got, verb.want) {
 			t.Fatalf("%s: of the queue there are %v, want %v", verb.name, got, verb.want)
@@ -211,7 +235,6 @@ func TestAGroupOfErrorsIsDoneAgain(t *testing.T) {
 		b.visit("/errors")
 		b.reload(`document.querySelector("table.rows") !== null`)
 		b.submit(`a.button[href*="verb=retry"]`)
-		b.enter(`input[name="confirm"]`, "retry")
 		b.submit(`form.confirm button`)
 		if got := b.states(store.Filter{Kind: c.kind}); got[stint.Available] != 3 || got[c.then] != 3 {
 			t.Errorf("of the kind %s there are %v", c.kind, got)
@@ -277,6 +300,7 @@ func TestAnEngineIsDrained(t *testing.T) {
 	e := b.engine()
 	b.visit("/engines")
 	b.submit(fmt.Sprintf(`a[href="/engines/%d"]`, e.Token))
+	b.click(`details:has(form[action$="/drain"]) summary`)
 	b.submit(`form[action$="/drain"] button`)
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		all, err := b.store.Engines(t.Context())

@@ -67,14 +67,15 @@ depends on it, and what did not complete. In a flow that is still open the new j
 the place of the old one. See stint flows retry.
 
 ` + selectionHelp + `
-Without --state they choose the jobs that are failed or retrying. Filters skip a job
-that was recovered before, and say how many they skipped. Each new job is printed
-after the old one: job 12 → job 34.
+Without --state they choose the jobs that are failed or retrying. A job that was
+recovered before is skipped: filters say how many they skipped, and of a job that is
+named the job is printed that runs it again already. --force recovers it once more, as
+one more job. Each new job is printed after the old one: job 12 → job 34.
 
 ` + timesHelp + `
 
 The exit code is 1 when a job that was named is ready or runs already, waits for other
-jobs, or was not there.
+jobs, was recovered before, or was not there.
 
 Examples:
   stint jobs retry 42
@@ -85,6 +86,7 @@ func (a *app) retryCommand(help *cobra.Command, flows bool) *cobra.Command {
 	var (
 		again stint.RerunOptions
 		at    time.Time
+		force bool
 	)
 	cmd := onJobs(a, help, verb[stint.RerunResult]{
 		flows: flows, name: "retry", past: "run again", of: retried,
@@ -92,6 +94,7 @@ func (a *app) retryCommand(help *cobra.Command, flows bool) *cobra.Command {
 			return ops.RetryJobs.Call(ctx, db, ops.RetryOf(s, again))
 		},
 	})
+	cmd.Flags().BoolVar(&force, "force", false, "recover jobs that are named also if they were recovered before, as one more job")
 	cmd.Flags().BoolVar(&again.Whole, "whole", false, "of a flow all jobs, and not only those that did not complete")
 	durationFlag(cmd.Flags(), &again.Delay, "delay", 0, "run them that much later, by the database's clock: 90s, 2h")
 	cmd.Flags().Var(instants.in(&at), "run-at", `run them not before: 2026-03-01T09:00:00+01:00, or local "2026-03-01 09:00", 09:00 (when it is that time next)`)
@@ -99,7 +102,7 @@ func (a *app) retryCommand(help *cobra.Command, flows bool) *cobra.Command {
 		if again.Delay != 0 && !at.IsZero() {
 			return usagef("--delay and --run-at exclude each other")
 		}
-		again.RunAt = at
+		again.RunAt, again.Once = at, !force
 		return again.Check()
 	}
 	return cmd
@@ -110,7 +113,7 @@ func retried(r stint.RerunResult) fate {
 		stint.RerunReady:           {text: "is ready now"},
 		stint.RerunScheduled:       {text: "waits until then"},
 		stint.RerunRecovered:       {text: fmt.Sprintf("had ended; job %d runs it again", r.ID), made: r.ID},
-		stint.RerunRecoveredBefore: {text: fmt.Sprintf("had ended, and job %d runs it again already", r.ID)},
+		stint.RerunRecoveredBefore: {text: fmt.Sprintf("had ended, and job %d runs it again already", r.ID), failed: true},
 		stint.RerunAvailable:       {text: "is ready already", failed: true},
 		stint.RerunBlocked:         {text: "waits for other jobs", failed: true},
 		stint.RerunRunning:         {text: "is running", failed: true},

@@ -4,6 +4,7 @@
 package sample
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -14,22 +15,27 @@ import (
 // Sample is one such value. Make one with [New]; its methods may be called concurrently.
 type Sample[T any] struct {
 	take func(ctx context.Context) (T, error)
+	most time.Duration // the longest pause between looks; 0 is any
 
 	mu    sync.Mutex // guards the rest
 	last  Seen[T]
+	ended time.Time // when the last look did; zero while there was none
 	took  time.Duration
 	ready chan struct{} // closed at the end of the look that is under way; nil while there is none
 }
 
-// Seen is the result of the last look.
+// Seen is what is known.
 type Seen[T any] struct {
 	Value T         // the newest one
-	At    time.Time // when the last look ended; zero while there was none
-	Err   error     // why that failed
+	At    time.Time // when the look began that found it, so the value is no older; zero while there is none
+	Err   error     // why the last look failed
 }
 
-// Known reports whether the last look succeeded.
+// Known reports whether there is a value, and the last look succeeded.
 func (s Seen[T]) Known() bool { return !s.At.IsZero() && s.Err == nil }
+
+// Told returns when the value was found, and why the last look failed.
+func (s Seen[T]) Told() (at time.Time, err error) { return s.At, s.Err }
 
 const (
 	leastAge   = 2 * time.Second        // of what is known, before it is read again
@@ -37,6 +43,7 @@ const (
 	sharers    = 2                      // a sample has half of that: a page shows several
 	patience   = 150 * time.Millisecond // how long Get waits
 	longestSee = time.Minute            // a look that takes longer is given up
+	freshPause = 5 * time.Second        // the longest between looks of what stays fresh
 )
 
 // Pause is how long to wait after a look that took so long, if n samples share the hundredth of the
@@ -50,6 +57,21 @@ func New[T any](take func(ctx context.Context) (T, error)) *Sample[T] {
 	return &Sample[T]{take: take}
 }
 
+// NewFresh is New for what is cheap: looks are at most five seconds apart while callers ask,
+// also when the database is so slow that they take more than their share of the time.
+func NewFresh[T any](take func(ctx context.Context) (T, error)) *Sample[T] {
+	return &Sample[T]{take: take, most: freshPause}
+}
+
+// pause is how long to wait after the last look. The mutex is held.
+func (s *Sample[T]) pause() time.Duration {
+	pause := Pause(s.took, sharers)
+	if s.last.Err != nil { // how long it took until it failed says nothing of what it costs
+		pause = min(pause, longestSee)
+	}
+	return min(pause, cmp.Or(s.most, pause))
+}
+
 type hurriedKey struct{}
 
 // Hurried is a context for callers that ask again soon: with it, [Sample.Get] does not wait.
@@ -60,14 +82,14 @@ func Hurried(ctx context.Context) context.Context { return context.WithValue(ctx
 // and not if the caller is [Hurried].
 func (s *Sample[T]) Get(ctx context.Context) Seen[T] {
 	s.mu.Lock()
-	age, calm := time.Since(s.last.At), ctx.Value(hurriedKey{}) == nil
+	age, calm := time.Since(s.ended), ctx.Value(hurriedKey{}) == nil
 	soon := s.took < patience
-	if s.ready == nil && (age >= Pause(s.took, sharers) || calm && soon && age >= leastAge) {
+	if s.ready == nil && (age >= s.pause() || calm && soon && age >= leastAge) {
 		s.ready = make(chan struct{})
 		go s.look(context.WithoutCancel(ctx))
 	}
 	ready := s.ready
-	wait := ready != nil && calm && (s.last.At.IsZero() || soon)
+	wait := ready != nil && calm && (s.ended.IsZero() || soon)
 	s.mu.Unlock()
 	if wait {
 		select {
@@ -99,10 +121,9 @@ func (s *Sample[T]) look(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		s.last.Value = value
+		s.last.Value, s.last.At = value, began
 	}
-	s.last.At, s.last.Err = time.Now(), err
-	s.took = time.Since(began)
+	s.last.Err, s.ended, s.took = err, time.Now(), time.Since(began)
 	close(s.ready)
 	s.ready = nil
 }

@@ -128,6 +128,68 @@ func TestALookThatPanicsIsOneThatFailed(t *testing.T) {
 	})
 }
 
+func TestAValueIsNoOlderThanItSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := false
+		s := New(func(context.Context) (time.Time, error) {
+			at := time.Now()
+			time.Sleep(100 * time.Millisecond)
+			if broken {
+				return at, errors.New("down")
+			}
+			return at, nil
+		})
+		for range 3 {
+			got := s.Get(t.Context())
+			if at, _ := got.Told(); !at.Equal(got.Value) {
+				t.Errorf("what was found at %v says %v", got.Value, at)
+			}
+			time.Sleep(time.Minute)
+			broken = true
+		}
+	})
+}
+
+func TestALookThatWasGivenUpIsSoonRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		s := New(func(ctx context.Context) (int, error) {
+			if looks++; looks == 1 {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			}
+			return looks, nil
+		})
+		for range 13 {
+			s.Get(Hurried(t.Context()))
+			time.Sleep(10 * time.Second)
+		}
+		if got := s.Get(Hurried(t.Context())); !got.Known() {
+			t.Errorf("two minutes after a look began that never ended it was told %+v", got)
+		}
+	})
+}
+
+func TestWhatIsFreshIsSoonReadAgainHoweverLongThatTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took := 2 * time.Second
+		s := NewFresh(func(context.Context) (time.Time, error) {
+			at := time.Now()
+			time.Sleep(took)
+			return at, nil
+		})
+		s.Get(Hurried(t.Context()))
+		for time.Sleep(took + time.Second); took > 0; took -= time.Second {
+			for range 60 {
+				if age := time.Since(s.Get(Hurried(t.Context())).Value); age > 2*2*time.Second+freshPause+leastAge {
+					t.Errorf("what takes %v to find out is %v old", took, age)
+				}
+				time.Sleep(leastAge)
+			}
+		}
+	})
+}
+
 func TestWhatWasKnownStaysWhenALookFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0

@@ -111,7 +111,7 @@ func (b *backlog) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
 	figures, groups := b.figures.Get(ctx), b.groups.Get(ctx)
-	if figures.At.IsZero() {
+	if figures.At.IsZero() && figures.Err == nil {
 		return // the first look is under way
 	}
 	if !figures.Known() {

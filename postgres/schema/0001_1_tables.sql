@@ -400,7 +400,8 @@ create table stint.engine_history (
   ended    timestamptz, -- when it left or was buried; null while it stands
   why      text, -- of its end
   low      bigint not null default 0,     -- the bound of open claims that it believed in
-  swept    boolean not null default false -- whether its claims below that were looked through after its burial
+  swept    boolean not null default false, -- whether its claims below that were looked through after its burial
+  drain    boolean not null default false -- asked to take no more and leave, which holds for whoever it joins again as
 );
 
 -- Burials that left something to look through: none, nearly always.

@@ -125,7 +125,7 @@ comment on function stint.attempt_figures is 'How the attempts of each kind went
 -- that are dead; and how the attempts went that ended in the minute before, or the
 -- time that is asked for.
 create function stint.analytics(queue text default null, kind text default null, tag text default null, at timestamptz default null,
-  span interval default '1 minute',
+  span interval default '1 minute', waiting boolean default true,
   out moment timestamptz, out queued bigint, out postponed bigint, out running bigint, out zombies bigint, out ended bigint,
   out latency_mean interval, out latency_p50 interval, out latency_p95 interval, out latency_p99 interval,
   out execution_mean interval, out execution_p50 interval, out execution_p95 interval, out execution_p99 interval)
@@ -134,11 +134,13 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_hashjo
 as $$
 begin
   moment := coalesce(analytics.at, clock_timestamp());
-  select count(*) filter (where u.due <= moment), count(*) filter (where u.due <= moment is not true)
-    into queued, postponed
-    from stint.unclaimed u
-    where (analytics.queue is null or u.queue = analytics.queue) and (analytics.kind is null or u.kind = analytics.kind)
-      and (analytics.tag is null or (select true from stint.job_tags t where t.tag = analytics.tag and t.job = u.job));
+  if waiting then
+    select count(*) filter (where u.due <= moment), count(*) filter (where u.due <= moment is not true)
+      into queued, postponed
+      from stint.unclaimed u
+      where (analytics.queue is null or u.queue = analytics.queue) and (analytics.kind is null or u.kind = analytics.kind)
+        and (analytics.tag is null or (select true from stint.job_tags t where t.tag = analytics.tag and t.job = u.job));
+  end if;
   select count(*) filter (where not c.zombie), count(*) filter (where c.zombie)
     into running, zombies
     from stint.claimed c
@@ -151,7 +153,7 @@ begin
   ended := coalesce(ended, 0);
 end
 $$;
-comment on function stint.analytics is 'What waits, what runs, and how attempts went in the last minute.';
+comment on function stint.analytics is 'What waits, what runs, and how attempts went in the last minute. Without waiting, queued and postponed are null: to count what waits costs as much as waits.';
 
 -- The jobs that are due and not claimed, by what a field of theirs says: one with
 -- a name, or a path into args or metadata. Null is for those that say nothing.

@@ -346,6 +346,7 @@ create table stint_engine_history (
   joined      integer not null,
   ended       integer,           -- when it was buried, and why
   why         text, -- of its end; null while it stands
+  drain       integer not null default 0 check (drain in (0, 1)), -- asked to take no more and leave, which holds for whoever it joins again as
   check ((ended is null) = (why is null))
 ) strict;
 
