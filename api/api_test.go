@@ -610,6 +610,9 @@ func TestWhatIsReadCanBeWrittenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range items[map[string]any](s, 200, "GET", "/kinds", nil) {
+		if k["timeout"] != "1m" || k["start_within"] != "1h" || k["retry"] != "fixed:2:1s" {
+			t.Errorf("the kind is %v", k)
+		}
 		id := s.enqueue(1, map[string]any{"kind": k["name"], "retry": k["retry"], "timeout": k["timeout"], "start_within": k["start_within"]})[0]
 		if j := get[map[string]any](s, 200, "GET", "/jobs/"+id.String(), nil); j["timeout"] != "1m" || j["retry"] != "fixed:2:1s" {
 			t.Errorf("a job with what its kind says is %v", j)
