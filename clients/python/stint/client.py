@@ -22,7 +22,7 @@ class Client:
         """Enqueue a job for each of args, all or none, with options as of stint.enqueue, and max_losses. force admits unknown kinds."""
         said = {k: v.isoformat() if hasattr(v, "isoformat") else v for k, v in given(options).items()}
         jobs = [{"kind": kind, "args": {} if a is None else a, **said} for a in args]
-        return [r["id"] for r in self._call("POST", "/jobs", {"jobs": jobs, "force": force})]
+        return [r["id"] for r in self._call("POST", "/jobs", {"jobs": jobs, "force": force})["items"]]
 
     def job(self, id: int, wait: float = 0) -> dict[str, Any]:
         """All that is known of a job: its state, args, attempts and more; after up to 30 seconds of waiting for its end."""

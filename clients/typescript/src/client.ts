@@ -30,7 +30,7 @@ export class Client {
   /** Enqueues all of the jobs or none, 10,000 at most. Returns their ids, in their order. */
   async enqueueMany(jobs: (NewJob & { maxLosses?: number })[], { force = false } = {}): Promise<number[]> {
     if (jobs.length === 0) return [];
-    const receipts = await this.#gateways.call<{ id: number }[]>("POST", "/jobs", { body: { jobs: jobs.map(named), force } });
+    const { items: receipts } = await this.#gateways.call<{ items: { id: number }[] }>("POST", "/jobs", { body: { jobs: jobs.map(named), force } });
     return receipts.map((receipt) => receipt.id);
   }
 
