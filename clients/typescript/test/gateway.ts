@@ -39,8 +39,8 @@ const call = (path: string, init: RequestInit = {}) =>
   fetch(`${gateway}/api/v1/${path}`, { ...init, headers: { authorization: `Bearer ${token}`, "content-type": "application/json" } });
 
 async function engineOf(instance: string): Promise<string | undefined> {
-  const engines = (await (await call("engines")).json()) as { token: string; instance: string }[];
-  return engines.find((engine) => engine.instance === instance)?.token;
+  const { items } = (await (await call("engines")).json()) as { items: { id: string; instance: string }[] };
+  return items.find((engine) => engine.instance === instance)?.id;
 }
 
 /** Reports whether a worker of that name is in the roster. */
