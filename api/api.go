@@ -15,8 +15,8 @@
 // enqueued meanwhile.
 //
 // What goes wrong is told as problem details (RFC 9457), with the path of each
-// field that is wrong; so are paths and methods that there are not. No operation waits for ever for a database: a question is
-// answered within ten seconds, and what counts all that there is, or changes
+// field that is wrong; so are paths and methods that there are not. No operation waits
+// for ever for a database: a question is answered within ten seconds, and what counts all that there is, or changes
 // something, within a minute, if only with 504. Who waits for a job to end says for
 // how long, a minute at most. A [guard.Guard] stands before the API and tells it who
 // asks: without one, nobody may do anything.

@@ -52,7 +52,7 @@ func historyOf(j *stint.JobInfo) (history []attempt) {
 // Completed reports whether it completed the job.
 func (a attempt) Completed() bool { return a.Record.Outcome == stint.OutcomeCompleted }
 
-// LastError is the last attempt if it ended with an error, unless the job was completed all the same or ends otherwise.
+// LastError is the last attempt if it ended with an error; nil if not, and of a job that was cancelled.
 func (p jobPage) LastError() *attempt {
 	if len(p.History) == 0 || p.History[0].Error == nil || p.State == stint.Cancelled {
 		return nil
