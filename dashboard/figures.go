@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"html/template"
 	"math"
 	"slices"
@@ -27,7 +28,7 @@ type figures struct {
 	health   *sample.Sample[health]
 	rates    *sample.Sample[ended]          // of the last hour, by the minute
 	kinds    *sample.Sample[[]report.Stats] // of the last day
-	byKinds  *sample.Sample[kindsLately]
+	trends   *sample.Sample[trends]
 	history  *sample.Sample[history]
 	errors   *sample.Sample[report.ErrorReport]
 
@@ -58,12 +59,7 @@ func newFigures(store Store, bounded []string) *figures {
 	f := &figures{store: store, readable: readable, byKind: map[string]kindSamples{}}
 	all := f.samplesOf("")
 	f.activity, f.waiting, f.history = all.activity, all.waiting, all.history
-	f.byKinds = sample.New(func(ctx context.Context) (look kindsLately, err error) {
-		if look.lookedAt, err = f.lookedAt(ctx); err == nil {
-			look.Kinds, err = f.store.AnalyzeKinds(ctx, report.AnalyticsFilter{Span: look.Span})
-		}
-		return look, err
-	})
+	f.trends = sample.New(f.trendsOf)
 	f.queued = sample.New(func(ctx context.Context) ([]report.DueGroup, error) {
 		return store.DueBy(ctx, report.FieldQueue, report.AnalyticsFilter{}, maxQueues)
 	})
@@ -139,17 +135,11 @@ func (l lookedAt) InLast() string {
 	return "minute"
 }
 
-// lately says what runs and how attempts went, and kindsLately how the attempts of each kind went.
-type (
-	lately struct {
-		report.Activity
-		lookedAt
-	}
-	kindsLately struct {
-		Kinds []report.KindAnalytics
-		lookedAt
-	}
-)
+// lately says what runs and how attempts went.
+type lately struct {
+	report.Activity
+	lookedAt
+}
 
 // lately finds it out, of one kind or of all.
 func (f *figures) lately(ctx context.Context, kind string) (look lately, err error) {
@@ -164,6 +154,32 @@ type ended struct {
 	Stats  []report.Stats
 	End    time.Time
 	Behind bool // so much ended that the last minutes are missing
+}
+
+// hour is how many minutes it has.
+const hour = int(time.Hour / time.Minute)
+
+// back is how many minutes before the end one was that began at an instant, and whether it is
+// among those of the last hour: a minute that is there in part is not.
+func (e ended) back(start time.Time) (minutes int, ok bool) {
+	minutes = int(e.End.Sub(start) / time.Minute)
+	return minutes, minutes >= 0 && minutes < hour // or the clocks differ by that much
+}
+
+// addTo adds the attempts of a minute to those of the last hour, the oldest minute first.
+func (e ended) addTo(minutes []float64, s report.Stats) []float64 {
+	if minutes == nil {
+		minutes = make([]float64, hour)
+	}
+	if back, ok := e.back(s.Start); ok {
+		minutes[hour-1-back] += float64(s.Attempts)
+	}
+	return minutes
+}
+
+// sparkline draws them.
+func sparkline(minutes []float64) template.HTML {
+	return template.HTML(chart.Sparkline{Title: "Attempts that ended, per minute of the last hour", Unit: chart.Count, Class: chart.Own, Values: minutes}.SVG()) // what it says is escaped by it
 }
 
 // stats finds out how the attempts of a time up to now went; or, where much ended lately,
@@ -188,6 +204,8 @@ type history struct {
 	From    time.Time
 	Minutes []minute
 	Behind  bool // so much ended that the last minutes are missing
+
+	Distributed bool // the minutes have histograms
 }
 
 // minute has the sums of the attempts that ended in one.
@@ -195,6 +213,8 @@ type minute struct {
 	Ended        [4]int64      // by outcome, as in outcomeSeries
 	Ran          int64         // how many have a duration
 	Took, Waited time.Duration // of those, together
+
+	TookBy, WaitedBy report.Histogram // the same, where it is of one kind
 }
 
 // outcomeSeries are the outcomes that charts tell apart. The last one stands for all others.
@@ -211,21 +231,22 @@ func (m *minute) add(o minute) {
 		m.Ended[i] += n
 	}
 	m.Ran, m.Took, m.Waited = m.Ran+o.Ran, m.Took+o.Took, m.Waited+o.Waited
+	m.TookBy, m.WaitedBy = m.TookBy.Plus(o.TookBy), m.WaitedBy.Plus(o.WaitedBy)
 }
 
 // historyOf reads it, of one kind or of all.
 func (f *figures) historyOf(ctx context.Context, kind string) (h history, err error) {
-	all, err := f.stats(ctx, report.StatsFilter{Kind: kind, Every: time.Minute}, day)
+	all, err := f.stats(ctx, report.StatsFilter{Kind: kind, Every: time.Minute, Distributed: kind != ""}, day)
 	if err != nil {
 		return h, err
 	}
-	h = history{all.End.Truncate(time.Minute).Add(time.Minute - day), make([]minute, day/time.Minute), all.Behind}
+	h = history{all.End.Truncate(time.Minute).Add(time.Minute - day), make([]minute, day/time.Minute), all.Behind, kind != ""}
 	for _, s := range all.Stats {
 		i := int(s.Start.Sub(h.From) / time.Minute)
 		if i < 0 || i >= len(h.Minutes) {
 			continue // the clocks differ by that much
 		}
-		one := minute{Ran: s.Took.Count, Took: s.Took.Total, Waited: s.Waited}
+		one := minute{Ran: s.Took.Count, Took: s.Took.Total, Waited: s.Waited, TookBy: s.TookBy, WaitedBy: s.WaitedBy}
 		n := 0
 		for n < len(outcomeSeries)-1 && outcomeSeries[n].outcome != s.Outcome {
 			n++
@@ -237,13 +258,16 @@ func (f *figures) historyOf(ctx context.Context, kind string) (h history, err er
 }
 
 // figures draws the charts of the last span in steps of some minutes: how attempts ended,
-// how late they began, and how long they took.
+// how late they began, and how long they took: percentiles, or averages where there are none.
 func (h history) figures(step, span time.Duration) []template.HTML {
 	from := max(0, len(h.Minutes)-int(span/time.Minute))
 	c := chart.TimeSeries{From: h.From.Add(time.Duration(from) * time.Minute), Step: step, Series: make([]chart.Series, len(outcomeSeries))}
 	times := c
 	times.Title, times.Unit, times.Style = "Average delay and run time", chart.Duration, chart.Lines
 	times.Series = []chart.Series{{Name: "waited"}, {Name: "took"}}
+	took, waited := times, times
+	took.Title, waited.Title = "Run time", "Queue latency"
+	took.Series, waited.Series = percentileSeries(), percentileSeries()
 	for minutes := range slices.Chunk(h.Minutes[from:], int(step/time.Minute)) {
 		var sum minute
 		for _, m := range minutes {
@@ -259,11 +283,41 @@ func (h history) figures(step, span time.Duration) []template.HTML {
 			}
 			times.Series[i].Values = append(times.Series[i].Values, mean)
 		}
+		for i, p := range charted {
+			took.Series[i].Values = append(took.Series[i].Values, percentile(sum.TookBy, p))
+			waited.Series[i].Values = append(waited.Series[i].Values, percentile(sum.WaitedBy, p))
+		}
 	}
 	if c.Title = "Attempts that ended, per minute"; step != time.Minute {
 		c.Title = "Attempts that ended, in ten minutes"
 	}
-	return []template.HTML{template.HTML(c.Figure()), template.HTML(times.Figure())} // charts escape what they say
+	charts := []chart.TimeSeries{c, times}
+	if h.Distributed {
+		charts = []chart.TimeSeries{c, took, waited}
+	}
+	var all []template.HTML
+	for _, c := range charts {
+		all = append(all, template.HTML(c.Figure())) // charts escape what they say
+	}
+	return all
+}
+
+// charted are the percentiles that charts show.
+var charted = []int{50, 95, 99}
+
+func percentileSeries() (all []chart.Series) {
+	for _, p := range charted {
+		all = append(all, chart.Series{Name: fmt.Sprint("p", p)})
+	}
+	return all
+}
+
+// percentile is one of a histogram; not a number if that is of none.
+func percentile(h report.Histogram, p int) float64 {
+	if h.Count() == 0 {
+		return math.NaN()
+	}
+	return float64(h.Percentile(p))
 }
 
 // health is the state of the store, and what is wrong with it.

@@ -99,7 +99,7 @@ func TestAQueuesFiguresAreOfItsLastMinutes(t *testing.T) {
 		{Start: back(60), Outcome: stint.OutcomeCompleted, Totals: report.Totals{Attempts: 100_000}},
 		{Start: back(-2), Outcome: stint.OutcomeCompleted, Totals: report.Totals{Attempts: 1_000_000}},
 	} {
-		q.count(s, end)
+		q.count(s, ended{End: end})
 	}
 	want := queueRow{Ended: 111, Failed: 110, Hour: make([]float64, 60)}
 	want.Hour[59], want.Hour[55], want.Hour[54], want.Hour[0] = 1, 110, 1000, 10_000

@@ -114,6 +114,8 @@ func goldenPages(t *testing.T) map[string]struct {
 		Outcomes: map[stint.Outcome]int64{stint.OutcomeCompleted: 180, stint.OutcomeFailed: 19, stint.OutcomeLost: 1}}
 	declared := &stint.KindInfo{Name: "send_invoice", Queue: "mail", Retry: retry.Default(), Timeout: time.Minute, Limits: []string{"smtp", "tenant by /customer"}, Declared: noon.Add(-time.Hour)}
 	ran := report.AttemptFigures{Ended: 60_000, PerSecond: 30_000, Execution: report.Percentiles{P50: 1500 * time.Microsecond, P95: time.Second, P99: 2 * time.Second}}
+	slow := kindRow{KindStats: sums, Hour: []float64{1, 2, 60}, Ended: 60_000, Declared: declared, Trend: trend{
+		Now: pastTimes{ran.Execution, 60_000}, Yesterday: pastTimes{report.Percentiles{P50: time.Millisecond, P95: 400 * time.Millisecond, P99: time.Second}, 50_000}}}
 	mail, other := "mail", "<other>"
 	finding := report.Finding{Severity: report.SeverityWarning, Code: "engine_dead", Subject: "engine two", Problem: "it does not beat", Remedy: "stint engines bury two"}
 	return map[string]struct {
@@ -173,8 +175,8 @@ func goldenPages(t *testing.T) map[string]struct {
 		"edit-waiting":   {"/jobs/43/edit", offering(editOf(&waiting, noon))},
 		"edit-new":       {"/jobs/new", offering(editPage{Form: url.Values{"args": {"{}"}}})},
 		"queues":         {"/queues", queuesPage{Backlog: seen([]report.DueGroup(nil)), Rates: seen(ended{}), Rows: []queueRow{{Name: "mail", Queued: new(int64(12)), Oldest: noon.Add(-time.Hour), Ended: 500, Failed: 3, Hour: []float64{0, 1, 499, 0}, Engines: 1, Slots: 8}, {Name: "old", Pause: &store.QueueInfo{Name: "old", Paused: noon.Add(-2 * time.Hour), By: "ann", Why: "a <leak>"}}}}},
-		"kinds":          {"/kinds", kindsPage{Known: seen([]report.Stats(nil)), Took: seen(kindsLately{nil, lookedAt{time.Minute}}), Since: noon.Add(-24 * time.Hour), Rows: []kindRow{{sums, ran, declared}, {KindStats: report.KindStats{Kind: "gone"}}}, Slow: []stint.JobInfo{failed}}},
-		"kind":           {"/kinds/send_invoice", kindPage{kindRow: kindRow{sums, ran, declared}, Waiting: seen(report.Analytics{}), Active: seen(lately{report.Activity{AttemptFigures: ran}, lookedAt{2 * time.Second}}), Failed: []stint.JobInfo{failed}}},
+		"kinds":          {"/kinds", kindsPage{Sort: "p95", Known: seen([]report.Stats(nil)), Rates: seen(ended{Behind: true}), Trends: seen(trends{}), Since: noon.Add(-24 * time.Hour), Rows: []kindRow{slow, {KindStats: report.KindStats{Kind: "gone"}}}, Slow: []stint.JobInfo{failed}}},
+		"kind":           {"/kinds/send_invoice", kindPage{kindRow: slow, Waiting: seen(report.Analytics{}), Active: seen(lately{report.Activity{AttemptFigures: ran}, lookedAt{2 * time.Second}}), Failed: []stint.JobInfo{failed}}},
 		"errors": {"/errors", errorsPage{Report: seen(report.ErrorReport{Attempts: 30, CutOff: true, Groups: []report.ErrorGroup{
 			{Class: "panic", Place: "mail.send (mail.go:7)", Kind: "send_invoice", Attempts: 30, Jobs: 12, First: noon.Add(-time.Hour), Last: noon.Add(-time.Minute), Message: "index out of range", Job: 42}}})}},
 		"schedules": {"/schedules", schedulesPage{[]*store.ScheduleInfo{nightly}}},

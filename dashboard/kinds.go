@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"html/template"
 	"net/http"
@@ -10,27 +11,32 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/sample"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
 
 // kindsPage lists the kinds.
 type kindsPage struct {
-	Rows  []kindRow
-	Since time.Time // from when the figures count
-	Known sample.Seen[[]report.Stats]
-	Took  sample.Seen[kindsLately]
-	Slow  []stint.JobInfo // the newest with a long attempt
-	Crew  view.Crew       // that may perform those that have not ended
+	Rows   []kindRow
+	Sort   string    // by what they are sorted: see kindOrders
+	Since  time.Time // from when the failures count
+	Known  sample.Seen[[]report.Stats]
+	Rates  sample.Seen[ended]  `json:"-"` // of the last hour; it is in the rows
+	Trends sample.Seen[trends] `json:"-"` // likewise
+	Slow   []stint.JobInfo     // the newest with a long attempt
+	Crew   view.Crew           // that may perform those that have not ended
 }
 
 func (kindsPage) frozen() {}
 
-// kindRow is a kind: what was declared of it, and how its attempts of the last day
-// went, and those that ended lately.
+// kindRow is a kind: what was declared of it, how its attempts of the last day went, and how
+// long those of the last hour took, and of the same hour before.
 type kindRow struct {
 	report.KindStats
-	Lately   report.AttemptFigures
+	Hour     []float64 // attempts that ended in each minute of the last hour
+	Ended    int64     // in that hour
+	Trend    trend
 	Declared *stint.KindInfo // nil if no engine declared it
 }
 
@@ -45,13 +51,66 @@ func (k kindRow) FailureRate() float64 {
 // Bad reports whether so many fail that the page points at it.
 func (k kindRow) Bad() bool { return k.FailureRate() >= 5 }
 
-// kinds shows how each kind did in the last day.
+// kindOrders are the columns that the kinds can be sorted by: the greatest first, then by
+// name.
+var kindOrders = []struct {
+	name, Title string
+	by          func(k kindRow) float64
+}{
+	{"ended", "Last hour", func(k kindRow) float64 { return float64(k.Ended) }},
+	{"failed", "Failed, last day", kindRow.FailureRate},
+	{"p50", "p50, last hour", func(k kindRow) float64 { return float64(k.Trend.Now.P50) }},
+	{"p95", "p95", func(k kindRow) float64 { return float64(k.Trend.Now.P95) }},
+	{"p99", "p99", func(k kindRow) float64 { return float64(k.Trend.Now.P99) }},
+	{"slower", "p95, a day ago", func(k kindRow) float64 { return k.Trend.Slower(k.Trend.Yesterday) }},
+	{"slower-week", "p95, a week ago", func(k kindRow) float64 { return k.Trend.Slower(k.Trend.LastWeek) }},
+}
+
+// sortKinds sorts by a column; by none, what needs attention comes first.
+func sortKinds(rows []kindRow, column string) {
+	by := func(k kindRow) float64 {
+		switch slower := k.Trend.Slower(k.Trend.Yesterday); {
+		case k.Bad() || slower >= muchSlower:
+			return max(slower, k.FailureRate())
+		default:
+			return 0
+		}
+	}
+	for _, o := range kindOrders {
+		if o.name == column {
+			by = o.by
+		}
+	}
+	slices.SortFunc(rows, func(a, b kindRow) int {
+		return cmp.Or(cmp.Compare(by(b), by(a)), cmp.Compare(a.Kind, b.Kind))
+	})
+}
+
+// kindColumn is the head of one that the page can be sorted by.
+type kindColumn struct {
+	Name, Title string
+	Sorted      bool
+}
+
+// Columns are the heads of those that the page can be sorted by.
+func (p kindsPage) Columns() (all []kindColumn) {
+	for _, o := range kindOrders {
+		all = append(all, kindColumn{o.name, o.Title, o.name == p.Sort})
+	}
+	return all
+}
+
+// kinds shows how each kind does.
 func (b *Dashboard) kinds(r *http.Request) (any, error) {
 	ctx := r.Context()
-	var p kindsPage
+	p := kindsPage{Sort: r.URL.Query().Get("sort")}
+	if p.Sort != "" && !slices.ContainsFunc(p.Columns(), func(c kindColumn) bool { return c.Sorted }) {
+		return nil, valid.Invalid("sort", "there is no column %q", p.Sort)
+	}
 	together(
 		func() { p.Known = b.figures.kinds.Get(ctx) },
-		func() { p.Took = b.figures.byKinds.Get(ctx) },
+		func() { p.Rates = b.figures.rates.Get(ctx) },
+		func() { p.Trends = b.figures.trends.Get(ctx) },
 	)
 	now, err := view.Now(ctx, b.store)
 	if err != nil {
@@ -61,9 +120,15 @@ func (b *Dashboard) kinds(r *http.Request) (any, error) {
 	if err := p.fill(ctx, b.store); err != nil {
 		return nil, err
 	}
-	for _, k := range p.Took.Value.Kinds {
-		p.row(k.Kind).Lately = k.AttemptFigures
+	for _, s := range p.Rates.Value.Stats {
+		row := p.row(s.Kind)
+		row.Hour = p.Rates.Value.addTo(row.Hour, s)
+		row.Ended += s.Attempts
 	}
+	for kind, t := range p.Trends.Value {
+		p.row(kind).Trend = t
+	}
+	sortKinds(p.Rows, p.Sort)
 	if p.Slow, err = b.store.Jobs(ctx, store.Filter{Longer: store.LongAttempt, Limit: 10}); err != nil {
 		return nil, err
 	}
@@ -99,6 +164,7 @@ type kindPage struct {
 	Known   sample.Seen[[]report.Stats]
 	Active  sample.Seen[lately]
 	Waiting sample.Seen[report.Analytics]
+	Trends  sample.Seen[trends] `json:"-"` // its own is in the row
 	History sample.Seen[history] `json:"-"` // its last minute is in the figures
 	Failed  []stint.JobInfo      // the newest
 	Crew    view.Crew            `json:"-"` // heartbeats are no change of the page
@@ -108,6 +174,9 @@ func (p kindPage) title() string { return "Kind " + p.Kind }
 
 // Hour are the charts of the last hour.
 func (p kindPage) Hour() []template.HTML { return p.History.Value.figures(time.Minute, time.Hour) }
+
+// Day are those of the last day.
+func (p kindPage) Day() []template.HTML { return p.History.Value.figures(10*time.Minute, day) }
 
 // kind shows one that was declared, or that attempts are known of.
 func (b *Dashboard) kind(r *http.Request) (any, error) {
@@ -124,10 +193,12 @@ func (b *Dashboard) kind(r *http.Request) (any, error) {
 	p := kindPage{kindRow: *all.row(name), Known: all.Known}
 	look := b.figures.ofKind(name)
 	together(
+		func() { p.Trends = b.figures.trends.Get(ctx) },
 		func() { p.Active = look.activity.Get(ctx) },
 		func() { p.Waiting = look.waiting.Get(ctx) },
 		func() { p.History = look.history.Get(ctx) },
 	)
+	p.Trend = p.Trends.Value[name]
 	if p.Failed, err = b.store.Jobs(ctx, store.Filter{Kind: name, States: []stint.State{stint.Failed}, Limit: 10}); err != nil {
 		return nil, err
 	}

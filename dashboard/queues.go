@@ -2,14 +2,12 @@ package dashboard
 
 import (
 	"cmp"
-	"html/template"
 	"maps"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/dashboard/chart"
 	"github.com/stint-go/stint/internal/sample"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
@@ -68,7 +66,7 @@ func (b *Dashboard) queues(r *http.Request) (any, error) {
 		}
 	}
 	for _, s := range p.Rates.Value.Stats {
-		of(s.Queue).count(s, p.Rates.Value.End)
+		of(s.Queue).count(s, p.Rates.Value)
 	}
 	pauses, err := b.store.Pauses(ctx)
 	if err != nil {
@@ -107,18 +105,10 @@ func (b *Dashboard) queues(r *http.Request) (any, error) {
 	return p, nil
 }
 
-// count adds what ended in a minute of the hour that ends at an instant.
-func (q *queueRow) count(s report.Stats, end time.Time) {
-	const hour = int(time.Hour / time.Minute)
-	if q.Hour == nil {
-		q.Hour = make([]float64, hour)
-	}
-	back := int(end.Sub(s.Start) / time.Minute)
-	if back < 0 || back >= hour {
-		return // of a minute that is there in part, or the clocks differ by that much
-	}
-	q.Hour[hour-1-back] += float64(s.Attempts)
-	if time.Duration(back)*time.Minute >= rateSpan {
+// count adds what ended in a minute of the hour.
+func (q *queueRow) count(s report.Stats, in ended) {
+	q.Hour = in.addTo(q.Hour, s)
+	if back, ok := in.back(s.Start); !ok || time.Duration(back)*time.Minute >= rateSpan {
 		return
 	}
 	q.Ended += s.Attempts
@@ -127,7 +117,3 @@ func (q *queueRow) count(s report.Stats, end time.Time) {
 	}
 }
 
-// Rate draws how many attempts ended in each minute of the hour.
-func (q queueRow) Rate() template.HTML {
-	return template.HTML(chart.Sparkline{Title: "Attempts that ended, per minute of the last hour", Unit: chart.Count, Class: chart.Own, Values: q.Hour}.SVG()) // what it says is escaped by it
-}

@@ -132,7 +132,7 @@ var Stats = declare(&Op[StatsInput, List[report.KindStats]]{
 		Doc: "All that ever began, also those of jobs that are gone. Whole hours of UTC are counted, or whole minutes when each is told; minutes are told of the last two days.",
 	},
 	do: func(ctx context.Context, l *Local, in *StatsInput) (all List[report.KindStats], err error) {
-		f := report.StatsFilter{Kind: in.Kind, Queue: in.Queue, Settled: in.Settled}
+		f := report.StatsFilter{Kind: in.Kind, Queue: in.Queue, Settled: in.Settled, Distributed: in.Percentiles}
 		f.Every = map[string]time.Duration{"hour": time.Hour, "minute": time.Minute}[in.Every]
 		if err := l.read(ctx, "query", moment{"since", in.Since, &f.From}, moment{"until", in.Until, &f.To}); err != nil {
 			return all, err
@@ -156,12 +156,14 @@ type StatsInput struct {
 	Until   When   `query:"until" doc:"Only what ended up to the end of this instant's hour, or minute"`
 	Every   string `query:"every" enum:"hour,minute" doc:"Tell each hour or minute by itself"`
 	Settled bool   `query:"settled" doc:"Leave out what ended so lately that it is not summed up yet: the answer costs less, and is up to some seconds old"`
+
+	Percentiles bool `query:"percentiles" doc:"Also tell percentiles of how long attempts took, in execution, and of how long they had been due before, in latency: estimates from histograms, off by a quarter at most"`
 }
 
 // StatsOf is a filter as a request has it, or what is wrong with it.
 func StatsOf(f report.StatsFilter) (StatsInput, error) {
 	every, ok := map[time.Duration]string{0: "", time.Hour: "hour", time.Minute: "minute"}[f.Every]
-	in := StatsInput{Kind: f.Kind, Queue: f.Queue, Since: At(f.From), Until: At(f.To), Every: every, Settled: f.Settled}
+	in := StatsInput{Kind: f.Kind, Queue: f.Queue, Since: At(f.From), Until: At(f.To), Every: every, Settled: f.Settled, Percentiles: f.Distributed}
 	if !ok {
 		return in, f.Check()
 	}

@@ -35,13 +35,15 @@ with bound as (
          coalesce($4::timestamptz, 'infinity') as high)
 select case when $6 then s.start end as start, s.kind, s.queue, s.outcome, sum(s.n)::bigint, sum(s.ran)::bigint,
        (array_agg(s.last order by s.last_at desc nulls last, s.last desc))[1], min(s.fastest), max(s.longest), sum(s.total)::bigint,
-       max(s.last_at), sum(s.waited)::bigint
+       max(s.last_at), sum(s.waited)::bigint,
+       case when not $8 then null when count(*) = 1 then min(s.took_by) else stint.add_histograms(jsonb_agg(s.took_by)) end,
+       case when not $8 then null when count(*) = 1 then min(s.waited_by) else stint.add_histograms(jsonb_agg(s.waited_by)) end
 from (
   select s.* from stint.stats s
   where s.minutes = $5::int and s.start >= (select b.low from bound b) and s.start < (select b.high from bound b)
   union all
   select x.minutes, case when $5::int = 1 then x.start else date_trunc('hour', x.start at time zone 'UTC') at time zone 'UTC' end,
-         x.kind, x.queue, x.outcome, x.n, x.ran, x.total, x.fastest, x.longest, x.last, x.last_at, x.waited
+         x.kind, x.queue, x.outcome, x.n, x.ran, x.total, x.fastest, x.longest, x.last, x.last_at, x.waited, x.took_by, x.waited_by
   from bound b cross join stint.summed m cross join lateral stint.sums(greatest(m.until, b.low), b.high) x
   where not $7
 ) s
@@ -56,7 +58,7 @@ func (s *Store) Stats(ctx context.Context, f report.StatsFilter) ([]report.Stats
 	}
 	from, to := f.Bounds()
 	minutes := cmp.Or(f.Every, time.Hour) / time.Minute
-	return collect(ctx, s.pool, "read the statistics", s.sql.in(statsSQL), []any{nilText(f.Kind), nilText(f.Queue), nilTime(from), nilTime(to), int(minutes), f.Every != 0, f.Settled}, fieldsOf[report.Stats])
+	return collect(ctx, s.pool, "read the statistics", s.sql.in(statsSQL), []any{nilText(f.Kind), nilText(f.Queue), nilTime(from), nilTime(to), int(minutes), f.Every != 0, f.Settled, f.Distributed}, fieldsOf[report.Stats])
 }
 
 // Unsummed implements [report.StatsStore].

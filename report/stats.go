@@ -58,6 +58,9 @@ type StatsFilter struct {
 	// Settled leaves out what is not in the sums yet: what ended in the last
 	// minutes. So it costs the same however much does.
 	Settled bool
+
+	// Distributed also tells how durations are distributed.
+	Distributed bool
 }
 
 // MinutesKept is for how long a minute is told by itself, counted back from the
@@ -107,6 +110,25 @@ type Totals struct {
 	LastAt time.Time `json:"last_at,omitzero"`
 
 	Waited time.Duration `json:"waited"` // from when they were due to their starts, all together
+
+	// How both are distributed, where the filter asks for it.
+	TookBy   Histogram `json:"-"`
+	WaitedBy Histogram `json:"-"`
+}
+
+// Distribution describes how long attempts took, and how long they had been due before; nil
+// where the filter did not ask for it, or none ran. The percentiles are estimates: see
+// [Histogram.Percentile]. None is shorter than the fastest attempt or longer than the longest.
+func (s Totals) Distribution() (execution, latency *Percentiles) {
+	if len(s.TookBy) == 0 {
+		return nil, nil
+	}
+	execution, latency = s.TookBy.percentiles(), s.WaitedBy.percentiles()
+	execution.Mean, latency.Mean = s.Took.Mean(), s.Waited/time.Duration(s.Took.Count)
+	for _, d := range []*time.Duration{&execution.P50, &execution.P95, &execution.P99} {
+		*d = min(max(*d, s.Took.Fastest), s.Took.Longest)
+	}
+	return execution, latency
 }
 
 // Ran adds an attempt that took so long, and was due that long before it
@@ -115,6 +137,8 @@ func (s *Totals) Ran(took, waited time.Duration, ended time.Time) {
 	one := Totals{Attempts: 1, LastAt: ended, Waited: waited}
 	one.Took.Add(took)
 	s.add(one)
+	s.TookBy.Add(took)
+	s.WaitedBy.Add(waited)
 }
 
 // Lost adds an attempt that was lost with its engine.
@@ -128,15 +152,19 @@ func (s *Totals) add(o Totals) {
 	}
 	s.Attempts += o.Attempts
 	s.Waited += o.Waited
+	s.TookBy, s.WaitedBy = s.TookBy.Plus(o.TookBy), s.WaitedBy.Plus(o.WaitedBy)
 }
 
 // MergeStats merges the rows of the same span, kind, queue and outcome, and sorts by
-// these: for stores. The spans are those that a filter
-// may ask for, as the same shorter ones or all of time.
-func MergeStats(all []Stats, every time.Duration) []Stats {
+// these: for stores. The spans are those that the filter
+// asks for, and the rows may be of shorter ones.
+func MergeStats(all []Stats, f StatsFilter) []Stats {
 	for i := range all {
-		if all[i].Start = all[i].Start.Truncate(every); every == 0 {
+		if all[i].Start = all[i].Start.Truncate(f.Every); f.Every == 0 {
 			all[i].Start = time.Time{}
+		}
+		if !f.Distributed {
+			all[i].TookBy, all[i].WaitedBy = nil, nil
 		}
 	}
 	slices.SortFunc(all, func(a, b Stats) int {
@@ -159,6 +187,11 @@ type KindStats struct {
 	Kind  string    `json:"kind"`
 	Totals
 	Outcomes map[stint.Outcome]int64 `json:"outcomes"` // how many attempts ended how
+
+	// From an attempt's start to its end, and from when it was due to its start: estimates, see
+	// [Totals.Distribution].
+	Execution *Percentiles `json:"execution,omitempty"`
+	Latency   *Percentiles `json:"latency,omitempty"`
 }
 
 // Succeeded and Failed count attempts, whether their jobs were tried again or
@@ -188,7 +221,9 @@ func StatsByKind(all []Stats) []KindStats {
 	for _, k := range slices.SortedFunc(maps.Keys(kinds), func(a, b key) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.kind, b.kind))
 	}) {
-		list = append(list, *kinds[k])
+		sum := *kinds[k]
+		sum.Execution, sum.Latency = sum.Distribution()
+		list = append(list, sum)
 	}
 	return list
 }

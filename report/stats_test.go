@@ -13,6 +13,7 @@ import (
 )
 
 func TestStatisticsOfAKindAreThoseOfItsQueuesAndOutcomes(t *testing.T) {
+	const us = time.Microsecond
 	at := func(minute int) time.Time { return time.Date(2026, 1, 2, 3, minute, 0, 0, time.UTC) }
 	sums := func(took ...time.Duration) (s report.Totals) {
 		for i, d := range took {
@@ -31,11 +32,15 @@ func TestStatisticsOfAKindAreThoseOfItsQueuesAndOutcomes(t *testing.T) {
 	want := []report.KindStats{
 		{
 			Kind: "a", Outcomes: map[stint.Outcome]int64{stint.OutcomeCompleted: 2, stint.OutcomeFailed: 3, stint.OutcomeLost: 1},
-			Totals: report.Totals{Attempts: 6, Took: report.Durations{Count: 5, Last: 1, Fastest: 1, Longest: 9, Total: 19}, LastAt: at(32), Waited: 5 * time.Second},
+			Totals: report.Totals{Attempts: 6, Took: report.Durations{Count: 5, Last: 1, Fastest: 1, Longest: 9, Total: 19}, LastAt: at(32), Waited: 5 * time.Second,
+				TookBy: report.Histogram{5}, WaitedBy: append(make(report.Histogram, 41), 5)},
+			Execution: &report.Percentiles{Mean: 3, P50: 9, P95: 9, P99: 9}, Latency: &report.Percentiles{Mean: time.Second, P50: 1122018 * us, P95: 1230268 * us, P99: 1230268 * us},
 		},
 		{
 			Kind: "b", Outcomes: map[stint.Outcome]int64{stint.OutcomeCompleted: 1},
-			Totals: report.Totals{Attempts: 1, Took: report.Durations{Count: 1, Last: 5, Fastest: 5, Longest: 5, Total: 5}, LastAt: at(10), Waited: time.Second},
+			Totals: report.Totals{Attempts: 1, Took: report.Durations{Count: 1, Last: 5, Fastest: 5, Longest: 5, Total: 5}, LastAt: at(10), Waited: time.Second,
+				TookBy: report.Histogram{1}, WaitedBy: append(make(report.Histogram, 41), 1)},
+			Execution: &report.Percentiles{Mean: 5, P50: 5, P95: 5, P99: 5}, Latency: &report.Percentiles{Mean: time.Second, P50: 1122018 * us, P95: 1122018 * us, P99: 1122018 * us},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -17,20 +17,24 @@ import (
 var _ report.StatsStore = (*Store)(nil)
 
 const (
-	// upsertSumsSQL adds to what is there. Fastest, longest and last are null where
-	// all were lost.
+	// upsertSumsSQL adds to what is there, but replaces histograms. Fastest, longest and last
+	// are null where all were lost.
 	upsertSumsSQL = `
-	insert into stint_stats as s (minutes, start, kind, queue, outcome, n, ran, total, fastest, longest, last, last_at, waited)
-	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	insert into stint_stats as s (minutes, start, kind, queue, outcome, n, ran, total, fastest, longest, last, last_at, waited, took_by, waited_by)
+	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	on conflict (minutes, start, kind, queue, outcome) do update set
 	  n = s.n + excluded.n, ran = s.ran + excluded.ran, total = s.total + excluded.total, waited = s.waited + excluded.waited,
 	  fastest = min(ifnull(s.fastest, excluded.fastest), ifnull(excluded.fastest, s.fastest)),
 	  longest = max(ifnull(s.longest, excluded.longest), ifnull(excluded.longest, s.longest)),
 	  last = iif(s.last_at is null or (excluded.last_at, excluded.last) > (s.last_at, s.last), excluded.last, s.last),
-	  last_at = max(ifnull(s.last_at, excluded.last_at), ifnull(excluded.last_at, s.last_at))`
+	  last_at = max(ifnull(s.last_at, excluded.last_at), ifnull(excluded.last_at, s.last_at)),
+	  took_by = excluded.took_by, waited_by = excluded.waited_by`
+
+	// histogramsSQL reads what upsertSumsSQL is to replace.
+	histogramsSQL = `select took_by, waited_by from stint_stats where (minutes, start, kind, queue, outcome) = (?, ?, ?, ?, ?)`
 
 	sumsSQL = `
-	select start, kind, queue, outcome, n, ran, last, fastest, longest, total, last_at, waited from stint_stats
+	select start, kind, queue, outcome, n, ran, last, fastest, longest, total, last_at, waited, iif(?6, took_by, null), iif(?6, waited_by, null) from stint_stats
 	where minutes = ?5 and start >= ?3 and start < ?4 and (?1 is null or kind = ?1) and (?2 is null or queue = ?2)`
 
 	// forgetMinutesSQL forgets minutes that are too old, some of them.
@@ -191,7 +195,7 @@ func (c *conn) addMinutes(sums []report.Stats) error {
 			return err
 		}
 	}
-	for _, row := range report.MergeStats(slices.Clone(sums), time.Hour) {
+	for _, row := range report.MergeStats(slices.Clone(sums), report.StatsFilter{Every: time.Hour, Distributed: true}) {
 		if err := c.upsertSums(time.Hour, row); err != nil {
 			return err
 		}
@@ -199,13 +203,31 @@ func (c *conn) addMinutes(sums []report.Stats) error {
 	return nil
 }
 
+// counts is a histogram as it is stored.
+func counts(h report.Histogram) string {
+	if h == nil {
+		return "[]"
+	}
+	text, _ := json.Marshal(h) // numbers can be written
+	return string(text)
+}
+
 func (c *conn) upsertSums(span time.Duration, row report.Stats) error {
 	var fastest, longest, last, at any
 	if row.Took.Count > 0 {
 		fastest, longest, last, at = row.Took.Fastest.Microseconds(), row.Took.Longest.Microseconds(), row.Took.Last.Microseconds(), micro(row.LastAt)
 	}
-	_, err := c.exec(upsertSumsSQL, int64(span/time.Minute), micro(row.Start), row.Kind, row.Queue, int(row.Outcome), row.Attempts, row.Took.Count,
-		row.Took.Total.Microseconds(), fastest, longest, last, at, row.Waited.Microseconds())
+	key := []any{int64(span / time.Minute), micro(row.Start), row.Kind, row.Queue, int(row.Outcome)}
+	there, err := readRows(c, func(t *report.Totals, q *stmt) error { return q.scan(&t.TookBy, &t.WaitedBy) }, histogramsSQL, key...)
+	if err != nil {
+		return err
+	}
+	for _, t := range there { // one, or none
+		row.TookBy, row.WaitedBy = row.TookBy.Plus(t.TookBy), row.WaitedBy.Plus(t.WaitedBy)
+	}
+	_, err = c.exec(upsertSumsSQL, append(key, row.Attempts, row.Took.Count,
+		row.Took.Total.Microseconds(), fastest, longest, last, at, row.Waited.Microseconds(),
+		counts(row.TookBy), counts(row.WaitedBy))...)
 	return err
 }
 
@@ -237,10 +259,10 @@ func (s *Store) Stats(ctx context.Context, f report.StatsFilter) ([]report.Stats
 		if !to.IsZero() {
 			high = micro(to)
 		}
-		sums, err := fieldsOf[report.Stats](c, sumsSQL, nilText(f.Kind), nilText(f.Queue), low, high, int64(cmp.Or(f.Every, time.Hour)/time.Minute))
+		sums, err := fieldsOf[report.Stats](c, sumsSQL, nilText(f.Kind), nilText(f.Queue), low, high, int64(cmp.Or(f.Every, time.Hour)/time.Minute), flag(f.Distributed))
 		return append(list, sums...), err
 	})
-	return report.MergeStats(list, f.Every), err
+	return report.MergeStats(list, f), err
 }
 
 // Unsummed implements [report.StatsStore].

@@ -134,7 +134,16 @@ func (m *model) Stats(_ context.Context, f report.StatsFilter) ([]report.Stats, 
 		}
 		list = append(list, row)
 	}
-	return report.MergeStats(list, every), nil
+	f.Every = every
+	if m.is("tells distributions to all") {
+		f.Distributed = true
+	}
+	for i := range list {
+		if m.is("takes what waited for what it took") {
+			list[i].TookBy = list[i].WaitedBy
+		}
+	}
+	return report.MergeStats(list, f), nil
 }
 
 // modelDue is a job that nobody has claimed.
@@ -223,6 +232,16 @@ func (d *database) lately(at time.Time, f report.AnalyticsFilter) report.Attempt
 		}
 	}
 	return report.AttemptFigures{Ended: int64(len(took)), PerSecond: float64(len(took)) / f.Span.Seconds(), Latency: d.spread(waited), Execution: d.spread(took)}
+}
+
+// Activity is what Analyze says without what waits.
+func (m *model) Activity(ctx context.Context, f report.AnalyticsFilter) (report.Activity, error) {
+	a, err := m.Analyze(ctx, f)
+	now := report.Activity{At: a.At, Running: a.Running, Zombies: a.Zombies, AttemptFigures: a.AttemptFigures}
+	if m.is("sees nothing run in what is cheap") {
+		now.Running = 0
+	}
+	return now, err
 }
 
 func (m *model) AnalyzeKinds(_ context.Context, f report.AnalyticsFilter) ([]report.KindAnalytics, error) {

@@ -113,6 +113,22 @@ var statsTests = []test{
 			t.sumUp()
 		}
 	}},
+	{"How attempts are distributed is counted by the same bounds everywhere", func(t *T) {
+		b, w := newBook(t), t.join("k")
+		t.enqueue(jobs(2*len(report.HistogramBounds), "k")...)
+		var done []store.Completion
+		for i, e := range b.note(w.ClaimAll()) {
+			x := w.Conclude(e, completed)
+			x.Started = x.Ended.Add(time.Duration(i%2)*time.Microsecond - report.HistogramBounds[i/2])
+			done = append(done, x)
+		}
+		b.finish(w, done...)
+		for range 2 {
+			t.sums(b, report.StatsFilter{})
+			t.sums(b, report.StatsFilter{Every: time.Hour})
+			t.sumUp()
+		}
+	}},
 	{"Other spans than minutes and hours are refused", func(t *T) {
 		for _, every := range []time.Duration{-time.Minute, 1, time.Second, 2 * time.Minute, 24 * time.Hour} {
 			fails(t, errOf(as[report.StatsStore](t).Stats(t.ctx, report.StatsFilter{Every: every})), stint.ErrInvalid,
@@ -222,10 +238,13 @@ func (t *T) sumUp() {
 // sums compares what the store says with what the book does.
 func (t *T) sums(b *book, f report.StatsFilter) {
 	t.Helper()
-	got := must(as[report.StatsStore](t).Stats(t.ctx, f))(t)
 	utc := gocmp.Transformer("utc", func(at time.Time) time.Time { return at.UTC() })
-	diff := gocmp.Diff(b.stats(f), got, utc, cmpopts.EquateEmpty())
-	need(t, diff == "", "%+v (-worked out +said):\n%s", f, diff)
+	var got []report.Stats
+	for _, f.Distributed = range []bool{true, false} {
+		got = must(as[report.StatsStore](t).Stats(t.ctx, f))(t)
+		diff := gocmp.Diff(b.stats(f), got, utc, cmpopts.EquateEmpty())
+		need(t, diff == "", "%+v (-worked out +said):\n%s", f, diff)
+	}
 	t.sharesSums(f, got)
 }
 
@@ -369,7 +388,12 @@ func (b *book) stats(f report.StatsFilter) []report.Stats {
 			took := x.Finished.Sub(x.Started)
 			s.Took.Add(took)
 			s.LastAt = x.Finished
-			s.Waited += max(0, x.Started.Sub(x.entry.Ready))
+			waited := max(0, x.Started.Sub(x.entry.Ready))
+			s.Waited += waited
+			if f.Distributed {
+				s.TookBy.Add(took)
+				s.WaitedBy.Add(waited)
+			}
 		}
 	}
 	slices.SortFunc(list, func(a, b report.Stats) int {

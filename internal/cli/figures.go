@@ -189,8 +189,8 @@ const statsHelp = `stats: Show how the attempts of each kind went
 Stats shows how attempts went, for each kind: all that ever began, also those of jobs
 that were deleted. It counts whole hours: since 90 minutes ago means since the beginning
 of that hour. With --minutely it counts whole minutes of the last two days. Last is the
-attempt that ended last, and latency is how long attempts were due before they started,
-on average.
+attempt that ended last, and latency is how long attempts were due before they started.
+Percentiles (p50, p95, p99) are estimates from histograms, off by a quarter at most.
 
 ` + timesHelp + `
 
@@ -215,6 +215,7 @@ func (a *app) statsCommand() *cobra.Command {
 		if filter.From, filter.To = since.at(now), until.at(now); !filter.To.IsZero() && filter.To.Before(filter.From) {
 			return nil, nil, usagef("--until is before --since")
 		}
+		filter.Distributed = true
 		in, err := ops.StatsOf(filter)
 		if err != nil {
 			return nil, nil, err
@@ -243,14 +244,17 @@ func (a *app) statsCommand() *cobra.Command {
 }
 
 func (a *app) showStats(kinds []report.KindStats, every time.Duration, now time.Time) {
-	head := row{"kind", "attempts", "succeeded", "failed", "lost", "last", "mean", "fastest", "longest", "total", "latency", "last ended"}
+	head := row{"kind", "attempts", "succeeded", "failed", "lost", "last", "p50", "p95", "p99", "mean", "fastest", "longest", "total", "latency p50", "p95", "last ended"}
 	if every != 0 {
 		head = append(row{map[time.Duration]string{time.Hour: "hour", time.Minute: "minute"}[every]}, head...)
 	}
 	printTable(a, kinds, "no attempts", head, func(k report.KindStats) row {
-		latency := k.Waited / time.Duration(max(1, k.Took.Count))
-		cells := row{k.Kind, k.Attempts, k.Succeeded(), k.Failed(), k.Outcomes[stint.OutcomeLost], k.Took.Last, k.Took.Mean(), k.Took.Fastest, k.Took.Longest, k.Took.Total,
-			latency, words.Ago(k.LastAt, now)}
+		var took, waited report.Percentiles
+		if k.Execution != nil {
+			took, waited = *k.Execution, *k.Latency
+		}
+		cells := row{k.Kind, k.Attempts, k.Succeeded(), k.Failed(), k.Outcomes[stint.OutcomeLost], k.Took.Last, took.P50, took.P95, took.P99, k.Took.Mean(), k.Took.Fastest, k.Took.Longest, k.Took.Total,
+			waited.P50, waited.P95, words.Ago(k.LastAt, now)}
 		if every != 0 {
 			cells = append(row{k.Start.Local().Format("2006-01-02 15:04")}, cells...)
 		}

@@ -179,6 +179,40 @@ as $$
   group by v.value
 $$;
 
+-- A histogram of durations in microseconds: how many are below the first bound, from each
+-- bound to the next, and from the last one on, without the zeros at its end. The bounds are
+-- ten in each power of ten.
+create function stint.histogram(p_durations bigint[]) returns bigint[] language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(array_agg(coalesce(c.n, 0) order by i), '{}')
+  from (select array_agg(v.bucket) as buckets, array_agg(v.n) as ns, max(v.bucket) as longest from (
+    select width_bucket(d, '{
+  100, 126, 158, 200, 251, 316, 398, 501, 631, 794,
+  1000, 1259, 1585, 1995, 2512, 3162, 3981, 5012, 6310, 7943,
+  10000, 12589, 15849, 19953, 25119, 31623, 39811, 50119, 63096, 79433,
+  100000, 125893, 158489, 199526, 251189, 316228, 398107, 501187, 630957, 794328,
+  1000000, 1258925, 1584893, 1995262, 2511886, 3162278, 3981072, 5011872, 6309573, 7943282,
+  10000000, 12589254, 15848932, 19952623, 25118864, 31622777, 39810717, 50118723, 63095734, 79432823,
+  100000000, 125892541, 158489319, 199526231, 251188643, 316227766, 398107171, 501187234, 630957344, 794328235,
+  1000000000, 1258925412, 1584893192, 1995262315, 2511886432, 3162277660, 3981071706, 5011872336, 6309573445, 7943282347,
+  10000000000, 12589254118, 15848931925, 19952623150, 25118864315, 31622776602, 39810717055, 50118723363, 63095734448, 79432823472,
+  100000000000}'::bigint[]) as bucket, count(*) as n
+    from unnest(p_durations) d group by 1) v) h
+  cross join generate_series(0, h.longest) i left join unnest(h.buckets, h.ns) c(bucket, n) on c.bucket = i
+$$;
+
+-- The sum of histograms, which are an array in JSON.
+create function stint.add_histograms(p_histograms jsonb) returns bigint[] language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(array_agg(s.n order by s.bucket), '{}')
+  from (
+    select c.bucket, sum(c.n::bigint)::bigint as n
+    from jsonb_array_elements(p_histograms) h cross join jsonb_array_elements_text(h) with ordinality c(n, bucket)
+    group by 1) s
+$$;
+
 -- Sum attempts up by the minute: those that ended in a time, or those at some
 -- positions that ended in it. Which one ended last is found by the greatest pair
 -- of two numbers: an aggregate with an order would hold all of them in memory.
@@ -193,7 +227,8 @@ begin
       select 1::smallint, date_trunc('minute', a.finished at time zone 'UTC') at time zone 'UTC', a.kind, a.queue, a.outcome,
              count(*), count(a.took), coalesce(sum(a.took), 0)::bigint, min(a.took), max(a.took),
              (max(array[(extract(epoch from a.finished) * 1000000)::bigint, a.took]) filter (where a.ran))[2], max(a.finished) filter (where a.ran),
-             coalesce(sum(a.waited), 0)::bigint
+             coalesce(sum(a.waited), 0)::bigint,
+             stint.histogram(array_agg(a.took) filter (where a.ran)), stint.histogram(array_agg(a.waited) filter (where a.ran))
       from stint.timings a where a.finished >= p_from and a.finished < p_to
       group by 2, 3, 4, 5;
   else
@@ -201,7 +236,8 @@ begin
       select 1::smallint, date_trunc('minute', a.finished at time zone 'UTC') at time zone 'UTC', a.kind, a.queue, a.outcome,
              count(*), count(a.took), coalesce(sum(a.took), 0)::bigint, min(a.took), max(a.took),
              (max(array[(extract(epoch from a.finished) * 1000000)::bigint, a.took]) filter (where a.ran))[2], max(a.finished) filter (where a.ran),
-             coalesce(sum(a.waited), 0)::bigint
+             coalesce(sum(a.waited), 0)::bigint,
+             stint.histogram(array_agg(a.took) filter (where a.ran)), stint.histogram(array_agg(a.waited) filter (where a.ran))
       from stint.timings a where a.pos = any (p_pos) and a.finished >= p_from and a.finished < p_to
       group by 2, 3, 4, 5;
   end if;
@@ -229,14 +265,17 @@ begin
     union all
     select 60, date_trunc('hour', m.start at time zone 'UTC') at time zone 'UTC', m.kind, m.queue, m.outcome,
            sum(m.n), sum(m.ran), sum(m.total), min(m.fastest), max(m.longest),
-           (array_agg(m.last order by m.last_at desc nulls last, m.last desc))[1], max(m.last_at), sum(m.waited)
+           (array_agg(m.last order by m.last_at desc nulls last, m.last desc))[1], max(m.last_at), sum(m.waited),
+           stint.add_histograms(jsonb_agg(m.took_by)), stint.add_histograms(jsonb_agg(m.waited_by))
     from unnest(fresh) m group by 2, 3, 4, 5
     order by 1, 2, 3, 4, 5
   on conflict (minutes, start, kind, queue, outcome) do update set
     n = s.n + excluded.n, ran = s.ran + excluded.ran, total = s.total + excluded.total, waited = s.waited + excluded.waited,
     fastest = least(s.fastest, excluded.fastest), longest = greatest(s.longest, excluded.longest),
     last = case when s.last_at is null or (excluded.last_at, excluded.last) > (s.last_at, s.last) then excluded.last else s.last end,
-    last_at = greatest(s.last_at, excluded.last_at);
+    last_at = greatest(s.last_at, excluded.last_at),
+    took_by = stint.add_histograms(jsonb_build_array(s.took_by, excluded.took_by)),
+    waited_by = stint.add_histograms(jsonb_build_array(s.waited_by, excluded.waited_by));
 end
 $$;
 

@@ -89,6 +89,9 @@ func TestEachMutantFitsItsSourceAndNamesItsTest(t *testing.T) {
 		if _, err := m.Apply(root); err != nil {
 			t.Error(err)
 		}
+		if m.ofTests() && !strings.HasPrefix(m.Path(), "TestNoTrapIsOpen/*/") {
+			t.Errorf("%s:%d: mutant %q: TestEachTrapHasItsMend runs traps only", m.table, m.line, m.Name)
+		}
 		known, err := testsOf(m.Package())
 		if err != nil {
 			t.Errorf("%s:%d: mutant %q: %v", m.table, m.line, m.Name, err)
