@@ -164,7 +164,7 @@ type kindPage struct {
 	Known   sample.Seen[[]report.Stats]
 	Active  sample.Seen[lately]
 	Waiting sample.Seen[report.Analytics]
-	Trends  sample.Seen[trends] `json:"-"` // its own is in the row
+	Trends  sample.Seen[trends]  `json:"-"` // its own is in the row
 	History sample.Seen[history] `json:"-"` // its last minute is in the figures
 	Failed  []stint.JobInfo      // the newest
 	Crew    view.Crew            `json:"-"` // heartbeats are no change of the page

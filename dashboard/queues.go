@@ -116,4 +116,3 @@ func (q *queueRow) count(s report.Stats, in ended) {
 		q.Failed += s.Attempts
 	}
 }
-
