@@ -32,12 +32,15 @@ type figures struct {
 	history  *sample.Sample[history]
 	errors   *sample.Sample[report.ErrorReport]
 
-	mu     sync.Mutex // guards byKind
-	byKind map[string]kindSamples
+	mu     sync.Mutex // guards byPart
+	byPart map[part]partSamples
 }
 
-// kindSamples are those of one kind.
-type kindSamples struct {
+// part is a part of the work: a kind, or a queue. The zero value is all of it.
+type part struct{ kind, queue string }
+
+// partSamples are those of a part.
+type partSamples struct {
 	activity *sample.Sample[lately]
 	waiting  *sample.Sample[report.Analytics]
 	history  *sample.Sample[history]
@@ -52,12 +55,12 @@ const (
 	day       = 24 * time.Hour
 
 	maxQueues      = 500 // that pages show
-	maxKindSamples = 50  // kinds whose samples are kept
+	maxPartSamples = 50  // parts whose samples are kept
 )
 
 func newFigures(store Store, bounded []string) *figures {
-	f := &figures{store: store, readable: readable, byKind: map[string]kindSamples{}}
-	all := f.samplesOf("")
+	f := &figures{store: store, readable: readable, byPart: map[part]partSamples{}}
+	all := f.samplesOf(part{})
 	f.activity, f.waiting, f.history = all.activity, all.waiting, all.history
 	f.trends = sample.New(f.trendsOf)
 	f.queued = sample.New(func(ctx context.Context) ([]report.DueGroup, error) {
@@ -80,32 +83,53 @@ func newFigures(store Store, bounded []string) *figures {
 	return f
 }
 
-func (f *figures) samplesOf(kind string) kindSamples {
-	return kindSamples{
-		sample.NewFresh(func(ctx context.Context) (lately, error) { return f.lately(ctx, kind) }),
+func (f *figures) samplesOf(p part) partSamples {
+	return partSamples{
+		sample.NewFresh(func(ctx context.Context) (lately, error) { return f.lately(ctx, p) }),
 		sample.New(func(ctx context.Context) (report.Analytics, error) {
-			return f.store.Analyze(ctx, report.AnalyticsFilter{Kind: kind, Span: shortSpan})
+			return f.store.Analyze(ctx, report.AnalyticsFilter{Kind: p.kind, Queue: p.queue, Span: shortSpan})
 		}),
-		sample.New(func(ctx context.Context) (history, error) { return f.historyOf(ctx, kind) }),
+		sample.New(func(ctx context.Context) (history, error) { return f.historyOf(ctx, p) }),
 	}
 }
 
-// ofKind returns the samples of a kind.
-func (f *figures) ofKind(name string) kindSamples {
+// of returns the samples of a part.
+func (f *figures) of(p part) partSamples {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s, ok := f.byKind[name]; ok {
+	if s, ok := f.byPart[p]; ok {
 		return s
 	}
-	for other := range f.byKind {
-		if len(f.byKind) < maxKindSamples {
+	for other := range f.byPart {
+		if len(f.byPart) < maxPartSamples {
 			break
 		}
-		delete(f.byKind, other) // any one: it is read again when a page needs it
+		delete(f.byPart, other) // any one: it is read again when a page needs it
 	}
-	f.byKind[name] = f.samplesOf(name)
-	return f.byKind[name]
+	f.byPart[p] = f.samplesOf(p)
+	return f.byPart[p]
 }
+
+// partFigures are what pages of a part show of it.
+type partFigures struct {
+	Active  sample.Seen[lately]
+	Waiting sample.Seen[report.Analytics]
+	History sample.Seen[history] `json:"-"` // its last minute is in the figures
+}
+
+// look takes them.
+func (s partSamples) look(ctx context.Context) (p partFigures) {
+	together(
+		func() { p.Active = s.activity.Get(ctx) },
+		func() { p.Waiting = s.waiting.Get(ctx) },
+		func() { p.History = s.history.Get(ctx) },
+	)
+	return p
+}
+
+// Hour and Day are the charts of the last hour and day.
+func (p partFigures) Hour() []template.HTML { return p.History.Value.figures(time.Minute, time.Hour) }
+func (p partFigures) Day() []template.HTML  { return p.History.Value.figures(10*time.Minute, day) }
 
 // much reports whether more ended lately than is read for a figure.
 func (f *figures) much(ctx context.Context) (bool, error) {
@@ -141,10 +165,10 @@ type lately struct {
 	lookedAt
 }
 
-// lately finds it out, of one kind or of all.
-func (f *figures) lately(ctx context.Context, kind string) (look lately, err error) {
+// lately finds it out of a part.
+func (f *figures) lately(ctx context.Context, p part) (look lately, err error) {
 	if look.lookedAt, err = f.lookedAt(ctx); err == nil {
-		look.Activity, err = f.store.Activity(ctx, report.AnalyticsFilter{Kind: kind, Span: look.Span})
+		look.Activity, err = f.store.Activity(ctx, report.AnalyticsFilter{Kind: p.kind, Queue: p.queue, Span: look.Span})
 	}
 	return look, err
 }
@@ -199,7 +223,7 @@ func (f *figures) stats(ctx context.Context, filter report.StatsFilter, span tim
 	return e, err
 }
 
-// history has the sums of the last day, by the minute, of all queues.
+// history has the sums of the last day, by the minute.
 type history struct {
 	From    time.Time
 	Minutes []minute
@@ -214,7 +238,7 @@ type minute struct {
 	Ran          int64         // how many have a duration
 	Took, Waited time.Duration // of those, together
 
-	TookBy, WaitedBy report.Histogram // the same, where it is of one kind
+	TookBy, WaitedBy report.Histogram // the same, but where it is of all of the work
 }
 
 // outcomeSeries are the outcomes that charts tell apart. The last one stands for all others.
@@ -234,13 +258,14 @@ func (m *minute) add(o minute) {
 	m.TookBy, m.WaitedBy = m.TookBy.Plus(o.TookBy), m.WaitedBy.Plus(o.WaitedBy)
 }
 
-// historyOf reads it, of one kind or of all.
-func (f *figures) historyOf(ctx context.Context, kind string) (h history, err error) {
-	all, err := f.stats(ctx, report.StatsFilter{Kind: kind, Every: time.Minute, Distributed: kind != ""}, day)
+// historyOf reads it of a part.
+func (f *figures) historyOf(ctx context.Context, p part) (h history, err error) {
+	filter := report.StatsFilter{Kind: p.kind, Queue: p.queue, Every: time.Minute, Distributed: p != part{}}
+	all, err := f.stats(ctx, filter, day)
 	if err != nil {
 		return h, err
 	}
-	h = history{all.End.Truncate(time.Minute).Add(time.Minute - day), make([]minute, day/time.Minute), all.Behind, kind != ""}
+	h = history{all.End.Truncate(time.Minute).Add(time.Minute - day), make([]minute, day/time.Minute), all.Behind, filter.Distributed}
 	for _, s := range all.Stats {
 		i := int(s.Start.Sub(h.From) / time.Minute)
 		if i < 0 || i >= len(h.Minutes) {
@@ -263,7 +288,7 @@ func (h history) figures(step, span time.Duration) []template.HTML {
 	from := max(0, len(h.Minutes)-int(span/time.Minute))
 	c := chart.TimeSeries{From: h.From.Add(time.Duration(from) * time.Minute), Step: step, Series: make([]chart.Series, len(outcomeSeries))}
 	times := c
-	times.Title, times.Unit, times.Style = "Average delay and run time", chart.Duration, chart.Lines
+	times.Title, times.Unit, times.Style = "Average queue latency and run time", chart.Duration, chart.Lines
 	times.Series = []chart.Series{{Name: "waited"}, {Name: "took"}}
 	took, waited := times, times
 	took.Title, waited.Title = "Run time", "Queue latency"

@@ -68,7 +68,7 @@ func TestWhereMuchEndedFiguresAreThoseOfTheSumsAndOfAShorterTime(t *testing.T) {
 		span     time.Duration
 	}{{n + 1, false, n, time.Minute}, {n, true, 0, shortSpan}} {
 		f.readable = c.readable
-		h, err := f.historyOf(t.Context(), "")
+		h, err := f.historyOf(t.Context(), part{})
 		if err != nil || h.Behind != c.behind || ended(h) != c.charted {
 			t.Errorf("where %d are read the chart has %d, behind %t, error %v", c.readable, ended(h), h.Behind, err)
 		}
@@ -78,7 +78,7 @@ func TestWhereMuchEndedFiguresAreThoseOfTheSumsAndOfAShorterTime(t *testing.T) {
 		if all, err := f.stats(t.Context(), report.StatsFilter{}, day); err != nil || (len(all.Stats) == 0) != c.behind {
 			t.Errorf("where %d are read the statistics are %+v, error %v", c.readable, all.Stats, err)
 		}
-		if look, err := f.lately(t.Context(), "k"); err != nil || look.Span != c.span || look.Short() != c.behind || !c.behind && look.Ended != n {
+		if look, err := f.lately(t.Context(), part{kind: "k"}); err != nil || look.Span != c.span || look.Short() != c.behind || !c.behind && look.Ended != n {
 			t.Errorf("where %d are read the figures are %+v of %v, error %v", c.readable, look.Activity, look.Span, err)
 		}
 	}

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"cmp"
 	"context"
-	"html/template"
 	"net/http"
 	"slices"
 	"time"
@@ -161,22 +160,14 @@ func (p *kindsPage) row(kind string) *kindRow {
 // kindPage shows how one kind did.
 type kindPage struct {
 	kindRow
-	Known   sample.Seen[[]report.Stats]
-	Active  sample.Seen[lately]
-	Waiting sample.Seen[report.Analytics]
-	Trends  sample.Seen[trends]  `json:"-"` // its own is in the row
-	History sample.Seen[history] `json:"-"` // its last minute is in the figures
-	Failed  []stint.JobInfo      // the newest
-	Crew    view.Crew            `json:"-"` // heartbeats are no change of the page
+	Known sample.Seen[[]report.Stats]
+	partFigures
+	Trends sample.Seen[trends] `json:"-"` // its own is in the row
+	Failed []stint.JobInfo     // the newest
+	Crew   view.Crew           `json:"-"` // heartbeats are no change of the page
 }
 
 func (p kindPage) title() string { return "Kind " + p.Kind }
-
-// Hour are the charts of the last hour.
-func (p kindPage) Hour() []template.HTML { return p.History.Value.figures(time.Minute, time.Hour) }
-
-// Day are those of the last day.
-func (p kindPage) Day() []template.HTML { return p.History.Value.figures(10*time.Minute, day) }
 
 // kind shows one that was declared, or that attempts are known of.
 func (b *Dashboard) kind(r *http.Request) (any, error) {
@@ -191,12 +182,9 @@ func (b *Dashboard) kind(r *http.Request) (any, error) {
 		return nil, errNowhere
 	}
 	p := kindPage{kindRow: *all.row(name), Known: all.Known}
-	look := b.figures.ofKind(name)
 	together(
 		func() { p.Trends = b.figures.trends.Get(ctx) },
-		func() { p.Active = look.activity.Get(ctx) },
-		func() { p.Waiting = look.waiting.Get(ctx) },
-		func() { p.History = look.history.Get(ctx) },
+		func() { p.partFigures = b.figures.of(part{kind: name}).look(ctx) },
 	)
 	p.Trend = p.Trends.Value[name]
 	if p.Failed, err = b.store.Jobs(ctx, store.Filter{Kind: name, States: []stint.State{stint.Failed}, Limit: 10}); err != nil {

@@ -43,6 +43,7 @@ var pages = []page{
 	{path: "/jobs/{id}/edit", name: "edit", title: "Edit and retry", needs: guard.Operator, data: (*Dashboard).edit},
 	{path: "/questions", name: "questions", title: "Questions", data: (*Dashboard).questions},
 	{path: "/queues", name: "queues", title: "Queues", Label: "Queues", Key: "q", data: (*Dashboard).queues},
+	{path: "/queues/{queue}", name: "queue", title: "Queue", data: (*Dashboard).queue},
 	{path: "/limits", name: "limits", title: "Limits", Label: "Limits", Key: "l", data: (*Dashboard).limits},
 	{path: "/limits/{limit}", name: "limit", title: "Limit", data: (*Dashboard).limitPage},
 	{path: "/kinds", name: "kinds", title: "Kinds", Label: "Kinds", Key: "k", data: (*Dashboard).kinds},

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/sample"
+	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
@@ -40,9 +43,9 @@ const rateSpan = 5 * time.Minute
 
 // queues puts together what is known of each queue. The names are those of jobs that wait
 // or ended lately, of kinds and of pauses.
-func (b *Dashboard) queues(r *http.Request) (any, error) {
-	ctx := r.Context()
-	var p queuesPage
+func (b *Dashboard) queues(r *http.Request) (any, error) { return b.allQueues(r.Context()) }
+
+func (b *Dashboard) allQueues(ctx context.Context) (p queuesPage, err error) {
 	together(
 		func() { p.Backlog = b.figures.queued.Get(ctx) },
 		func() { p.Oldest, _ = b.figures.doctor(ctx) },
@@ -70,21 +73,21 @@ func (b *Dashboard) queues(r *http.Request) (any, error) {
 	}
 	pauses, err := b.store.Pauses(ctx)
 	if err != nil {
-		return nil, err
+		return p, err
 	}
 	for i := range pauses {
 		of(pauses[i].Name).Pause = &pauses[i]
 	}
 	kinds, err := b.store.Kinds(ctx)
 	if err != nil {
-		return nil, err
+		return p, err
 	}
 	for _, k := range kinds {
 		of(cmp.Or(k.Queue, stint.DefaultQueue))
 	}
 	engines, err := b.store.Engines(ctx)
 	if err != nil {
-		return nil, err
+		return p, err
 	}
 	for _, e := range engines {
 		for name, q := range rows {
@@ -115,4 +118,68 @@ func (q *queueRow) count(s report.Stats, in ended) {
 	if s.Outcome == stint.OutcomeFailed || s.Outcome == stint.OutcomeLost {
 		q.Failed += s.Attempts
 	}
+}
+
+// queuePage shows one queue.
+type queuePage struct {
+	queueRow
+	partFigures
+	Known      bool // whether it is known how many jobs are queued, and since when
+	Kinds      []queueKind
+	Limit      *limitRow // of the queue as a whole
+	LimitName  string
+	AllEngines []engineRow // that work on it
+}
+
+// queueKind is a kind whose attempts ended in the queue in the last hour.
+type queueKind struct {
+	Kind  string
+	Ended int64
+}
+
+func (p queuePage) title() string { return "Queue " + p.Name }
+
+// Drained reports whether it is paused and all that had begun before has ended.
+func (p queuePage) Drained() bool {
+	return p.Pause != nil && !p.Active.At.IsZero() && p.Active.At.After(p.Pause.Paused) && p.Active.Value.Running == 0
+}
+
+// queue shows one; a queue of which nothing is known is an empty one.
+func (b *Dashboard) queue(r *http.Request) (any, error) {
+	ctx, name := r.Context(), r.PathValue("queue")
+	if valid.Name("queue", name) != nil {
+		return nil, errNowhere
+	}
+	all, err := b.allQueues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	row := queueRow{Name: name}
+	if i := slices.IndexFunc(all.Rows, func(q queueRow) bool { return q.Name == name }); i >= 0 {
+		row = all.Rows[i]
+	}
+	p := queuePage{queueRow: row, partFigures: b.figures.of(part{queue: name}).look(ctx), Known: !all.Oldest.At.IsZero(), LimitName: store.QueueGate(name)}
+	ended := map[string]int64{}
+	for _, s := range all.Rates.Value.Stats {
+		if s.Queue == name {
+			ended[s.Kind] += s.Attempts
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(ended)) {
+		p.Kinds = append(p.Kinds, queueKind{kind, ended[kind]})
+	}
+	limits, err := b.store.Limits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if l, found := ops.FindLimit(limits, p.LimitName); found {
+		p.Limit = &limitRow{l}
+	}
+	engines, err := b.roster(r)
+	for _, e := range engines {
+		if e.WorksOn(name) {
+			p.AllEngines = append(p.AllEngines, e)
+		}
+	}
+	return p, err
 }

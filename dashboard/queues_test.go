@@ -38,3 +38,34 @@ func TestQueuesThatAreLeftOutAreMentioned(t *testing.T) {
 		t.Errorf("the page says %.300s", said(text))
 	}
 }
+
+// The page of a queue says all that is known of it, and what is done there leads back to it.
+func TestAQueueHasAPage(t *testing.T) {
+	s := open(t)
+	s.knock()
+	if status, _ := s.get("/queues/%01"); status != 404 {
+		t.Errorf("the page of a queue whose name is invalid has status %d", status)
+	}
+	if text := said(s.page("/queues/none")); !strings.Contains(text, ">no engine</span>") {
+		t.Errorf("of a queue of which nothing is known it says %s", text)
+	}
+	s.says("is paused", "/queues/mail/pause", url.Values{"why": {"the server is down"}, "back": {"/queues/mail"}})
+	s.says("is set to 7", "/limits/queue=mail/set", url.Values{"rule": {"7"}, "back": {"/queues/mail"}})
+	want := []string{`paused</span> <time [^>]*>[^<]*</time> by [^:<]+: the server is down; drained: nothing runs any more</dd>`, `href="/limits/queue=mail">7</a>`, `action="/queues/mail/resume"`}
+	var text string
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		text = said(s.page("/queues/mail"))
+		if list := s.page("/queues"); regexp.MustCompile(want[0]).MatchString(text) && strings.Contains(list, `href="/queues/mail"`) || time.Now().After(end) {
+			break
+		}
+	}
+	for _, w := range want {
+		if !regexp.MustCompile(w).MatchString(text) {
+			t.Errorf("it lacks %s: %s", w, text)
+		}
+	}
+	s.says("is resumed", "/queues/mail/resume", url.Values{"back": {"/queues/mail"}})
+	if text := s.page("/queues/mail"); !strings.Contains(text, `action="/queues/mail/pause"`) {
+		t.Errorf("it is not resumed: %s", said(text))
+	}
+}

@@ -71,7 +71,7 @@ func TestAKindThatBecameSlowerIsPointedAt(t *testing.T) {
 	if tr := all["slowing"]; tr.Now.Count != 30 || tr.Yesterday.Count != 30 || tr.LastWeek.Count != 30 || tr.Now.P50 != 300*time.Millisecond {
 		t.Errorf("the figures are %+v", tr)
 	}
-	h, err := f.historyOf(t.Context(), "slowing")
+	h, err := f.historyOf(t.Context(), part{kind: "slowing"})
 	if charts := h.figures(time.Minute, time.Hour); err != nil || len(charts) != 3 || !strings.Contains(string(charts[1]), "Run time") || !strings.Contains(string(charts[1]), "p99") {
 		t.Errorf("there are %d charts, error %v", len(charts), err)
 	}
