@@ -66,6 +66,7 @@ type Dashboard struct {
 	templates map[string]*template.Template // by the page's name
 	figures   *figures
 	finder    *http.ServeMux
+	pages     []page        // all of them: what a page shows must not name the list
 	streams   chan struct{} // holds one for each live page that is open
 	watches   watches
 	link      link.Key
@@ -100,7 +101,7 @@ func New(store Store, c Config) (*Dashboard, error) {
 	}
 	c.API.Path = c.Path
 	handler := api.New(store, c.API)
-	b := &Dashboard{config: c, store: ops.Show(store), finder: finder(), streams: make(chan struct{}, maxStreams), link: key}
+	b := &Dashboard{config: c, store: ops.Show(store), finder: finder(), pages: pages, streams: make(chan struct{}, maxStreams), link: key}
 	if b.api, err = remote.Open("http://localhost", remote.Config{Client: &http.Client{Transport: inside{handler}}}); err != nil {
 		return nil, err
 	}

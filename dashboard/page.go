@@ -41,6 +41,7 @@ var pages = []page{
 	{path: "/jobs/bulk", name: "bulk", title: "Many jobs", needs: guard.Operator, data: (*Dashboard).bulk},
 	{path: "/jobs/{id}", name: "job", title: "Job", data: (*Dashboard).job},
 	{path: "/jobs/{id}/edit", name: "edit", title: "Edit and retry", needs: guard.Operator, data: (*Dashboard).edit},
+	{path: "/search", name: "search", title: "Find", data: (*Dashboard).search},
 	{path: "/questions", name: "questions", title: "Questions", data: (*Dashboard).questions},
 	{path: "/queues", name: "queues", title: "Queues", Label: "Queues", Key: "q", data: (*Dashboard).queues},
 	{path: "/queues/{queue}", name: "queue", title: "Queue", data: (*Dashboard).queue},
@@ -137,6 +138,10 @@ func (b *Dashboard) serve(p *page) http.HandlerFunc {
 		if !known {
 			l = b.look(p, r)
 		}
+		if to, moved := errors.AsType[movedTo](l.err); moved {
+			http.Redirect(w, r, b.config.Path+string(to), http.StatusSeeOther)
+			return
+		}
 		if l.err != nil {
 			b.failed(w, r, l.err)
 			return
@@ -231,6 +236,11 @@ func sentence(text string) string {
 	}
 	return text
 }
+
+// movedTo is an address that shows what a page was asked for.
+type movedTo string
+
+func (to movedTo) Error() string { return "it is at " + string(to) }
 
 var errNowhere = errors.New("there is no such page")
 

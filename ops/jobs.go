@@ -39,7 +39,7 @@ var ListJobs = declare(&Op[JobsQuery, JobPage]{
 type JobsQuery struct {
 	Filter
 	Page
-	Text string `query:"text" maxLength:"1000" doc:"What their arguments hold, upper and lower case told apart. It is looked for in the newest 100,000 jobs that fit the rest"`
+	Text string `query:"text" maxLength:"1000" doc:"What their arguments hold, upper and lower case told apart, or what one of them is: args.customer.id = 7. It is looked for in the newest 100,000 jobs that fit the rest"`
 	Soon bool   `query:"soon" doc:"Search for a twentieth of a second only, but for what it is in the midst of then. What is found by then is the answer, even if it is nothing, and next says where to go on"`
 }
 

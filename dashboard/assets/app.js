@@ -303,7 +303,8 @@ function help() {
   const facts = makes("dl", [], { class: "facts" });
   const add = (keys, what) => facts.append(
     makes("dt", keys.flatMap((key, i) => [i ? " " : "", makes("kbd", [key])])), makes("dd", [what]));
-  add(["/"], "to the filter");
+  add(["/"], "to the search box");
+  add(["f"], "to the filter of the page");
   for (const link of all("a[data-key]")) add(["g", link.dataset.key], `to ${link.textContent.trim()}`);
   add(["?"], "shows this");
   const dialog = makes("dialog", [
@@ -331,8 +332,8 @@ function listenToKeys() {
       went = Date.now();
     } else if (event.key === "?") {
       help();
-    } else if (event.key === "/") {
-      const field = document.querySelector("[data-focus]") ??
+    } else if (event.key === "/" || event.key === "f") {
+      const field = event.key === "/" ? document.querySelector("form.find input") : document.querySelector("[data-focus]") ??
         document.querySelector("form.filter :is(input:not([type=hidden], [type=checkbox], [type=radio]), select)");
       if (!field) return;
       event.preventDefault();

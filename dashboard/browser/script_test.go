@@ -187,8 +187,11 @@ func TestTheThemeIsKept(t *testing.T) {
 
 func TestKeysLeadToPages(t *testing.T) {
 	_, p := kept(t)
-	p.press("/")
+	p.press("f")
 	p.until(`document.activeElement.name === "kind"`)
+	act(p, "leave", run(`document.activeElement.blur()`))
+	p.press("/")
+	p.until(`document.activeElement.name === "q"`)
 	p.press("gq")
 	if got := eval[string](p, `document.activeElement.value + location.pathname`); !strings.HasSuffix(got, "gq/") {
 		t.Errorf("typing into a field led to %q", got)
@@ -196,7 +199,7 @@ func TestKeysLeadToPages(t *testing.T) {
 	act(p, "leave", run(`document.activeElement.blur()`))
 	p.press("?")
 	p.until(`document.querySelector("dialog.help")?.open === true`)
-	if got := eval[string](p, `document.querySelector("dialog.help").innerText`); !strings.Contains(got, "to Queues") || !strings.Contains(got, "to the filter") {
+	if got := eval[string](p, `document.querySelector("dialog.help").innerText`); !strings.Contains(got, "to Queues") || !strings.Contains(got, "to the search box") {
 		t.Errorf("the help says %q", got)
 	}
 	p.press("\x1b")

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"time"
@@ -24,7 +23,7 @@ type Search struct {
 	store.Inspector
 
 	// Text is what their arguments hold as they are written, upper and lower case
-	// told apart. It is looked for in the newest [SearchLimit] jobs of the filter
+	// told apart; or what one of them is: args.customer.id = 7. It is looked for in the newest [SearchLimit] jobs of the filter
 	// only, since no index knows arguments.
 	Text string
 
@@ -48,7 +47,7 @@ func (s Search) Find(ctx context.Context, f store.Filter) (Found, error) {
 	if s.Text == "" {
 		return s.walk(ctx, f, end)
 	}
-	all, want := Found{Jobs: []stint.JobInfo{}}, f.Limit
+	all, want, fits := Found{Jobs: []stint.JobInfo{}}, f.Limit, holds(s.Text)
 	for {
 		f.Limit = min(searchStep, SearchLimit-all.Looked)
 		some, err := s.walk(ctx, f, end)
@@ -57,7 +56,7 @@ func (s Search) Find(ctx context.Context, f store.Filter) (Found, error) {
 		}
 		for _, j := range some.Jobs {
 			all.Looked++
-			if !bytes.Contains(j.Args, []byte(s.Text)) {
+			if !fits(j.Args) {
 				continue
 			}
 			if all.Jobs = append(all.Jobs, j); len(all.Jobs) == want {

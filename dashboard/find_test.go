@@ -1,0 +1,69 @@
+package dashboard_test
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stint-go/stint"
+)
+
+// Whatever people have in hand leads to the job, and what is meant without doubt is shown at once.
+func TestOneBoxFindsJobsAndWhateverHasAName(t *testing.T) {
+	for _, path := range []string{"", "/below"} {
+		s := openAt(t, path)
+		client := stint.NewClient(s.store)
+		enqueue := func(kind, args string, opts ...stint.Option) stint.ID {
+			t.Helper()
+			j := stint.NewJob{Kind: kind, Queue: "mail", Args: json.RawMessage(args)}
+			for _, o := range opts {
+				o(&j)
+			}
+			id, err := client.Enqueue(t.Context(), j)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		order := enqueue("send_invoice", `{"order":4711,"customer":{"id":"c7"}}`, stint.URN("urn:shop:order:4711"))
+		tagged := enqueue("send_invoice", `{"order":4712}`, stint.Tag("vip", "tenant=acme"))
+		enqueue("send_invoice", `{"order":4713}`, stint.Tag("twice"))
+		enqueue("send_invoice", `{"order":4713}`, stint.Tag("twice"))
+
+		at := func(text string) (string, string) {
+			t.Helper()
+			res, err := s.client.Get(s.server.URL + path + "/search?" + url.Values{"q": {text}}.Encode())
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			_, shown := s.get("/search?" + url.Values{"q": {text}}.Encode())
+			return strings.TrimPrefix(res.Request.URL.Path, path), said(shown)
+		}
+		s.knock()
+		for text, want := range map[string]string{
+			order.String(): "/jobs/" + order.String(), "#" + order.String(): "/jobs/" + order.String(), "job " + order.String(): "/jobs/" + order.String(), " " + order.String() + " ": "/jobs/" + order.String(),
+			"urn:shop:order:4711": "/jobs/" + order.String(), "args.order = 4711": "/jobs/" + order.String(), "order=4711": "/jobs/" + order.String(), "args.customer.id=c7": "/jobs/" + order.String(),
+			"vip": "/jobs/" + tagged.String(), "tenant = acme": "/jobs/" + tagged.String(), "MAIL": "/queues/mail", "schedul": "/schedules",
+		} {
+			if got, _ := at(text); got != want {
+				t.Errorf("%q leads to %s, want %s", text, got, want)
+			}
+		}
+		for text, want := range map[string]string{
+			"": "Enter the ID of a job", "9999": "Nothing is called 9999", "no such thing": "Nothing is called no such thing", "twice": "With the tag twice", "order=4713": "With the argument order",
+			"e": `<dt>Page</dt>`, strings.Repeat("x", 290): "Nothing is called", "order=\x01": "Nothing is called", "<b>": "Nothing is called &lt;b&gt;",
+		} {
+			if where, got := at(text); where != "/search" || !strings.Contains(got, want) {
+				t.Errorf("for %q, %s says %s", text, where, got)
+			}
+		}
+		s.stranger() // arguments are hidden from viewers
+		for _, text := range []string{"args.order = 4711", "order=4711"} {
+			if where, got := at(text); where != "/search" || !strings.Contains(got, "Nothing is called") {
+				t.Errorf("a viewer finds %q at %s: %s", text, where, got)
+			}
+		}
+	}
+}
