@@ -115,10 +115,23 @@ type partFigures struct {
 	Active  sample.Seen[lately]
 	Waiting sample.Seen[report.Analytics]
 	History sample.Seen[history] `json:"-"` // its last minute is in the figures
+	jobs    linkTo               // those of a time
 }
 
-// look takes them.
-func (s partSamples) look(ctx context.Context) (p partFigures) {
+// linkTo is the address of what a time is of.
+type linkTo func(from, to time.Time) string
+
+// jobsOf leads to the jobs of a part whose last attempt ended in a time.
+func (b *Dashboard) jobsOf(p part) linkTo {
+	return func(from, to time.Time) string {
+		query, _ := query("kind", p.kind, "queue", p.queue, "finished_after", from.Format(time.RFC3339), "finished_before", to.Format(time.RFC3339)) // they are pairs
+		return b.config.Path + "/jobs?" + string(query)
+	}
+}
+
+// look takes what is shown of a part.
+func (b *Dashboard) lookAt(ctx context.Context, of part) partFigures {
+	s, p := b.figures.of(of), partFigures{jobs: b.jobsOf(of)}
 	together(
 		func() { p.Active = s.activity.Get(ctx) },
 		func() { p.Waiting = s.waiting.Get(ctx) },
@@ -128,8 +141,13 @@ func (s partSamples) look(ctx context.Context) (p partFigures) {
 }
 
 // Hour and Day are the charts of the last hour and day.
-func (p partFigures) Hour() []template.HTML { return p.History.Value.figures(time.Minute, time.Hour) }
-func (p partFigures) Day() []template.HTML  { return p.History.Value.figures(10*time.Minute, day) }
+func (p partFigures) Hour() []template.HTML {
+	return p.History.Value.figures(time.Minute, time.Hour, p.jobs)
+}
+
+func (p partFigures) Day() []template.HTML {
+	return p.History.Value.figures(10*time.Minute, day, p.jobs)
+}
 
 // much reports whether more ended lately than is read for a figure.
 func (f *figures) much(ctx context.Context) (bool, error) {
@@ -284,7 +302,7 @@ func (f *figures) historyOf(ctx context.Context, p part) (h history, err error) 
 
 // figures draws the charts of the last span in steps of some minutes: how attempts ended,
 // how late they began, and how long they took: percentiles, or averages where there are none.
-func (h history) figures(step, span time.Duration) []template.HTML {
+func (h history) figures(step, span time.Duration, jobs linkTo) []template.HTML {
 	from := max(0, len(h.Minutes)-int(span/time.Minute))
 	c := chart.TimeSeries{From: h.From.Add(time.Duration(from) * time.Minute), Step: step, Series: make([]chart.Series, len(outcomeSeries))}
 	times := c
@@ -316,6 +334,7 @@ func (h history) figures(step, span time.Duration) []template.HTML {
 	if c.Title = "Attempts that ended, per minute"; step != time.Minute {
 		c.Title = "Attempts that ended, in ten minutes"
 	}
+	c.Link = jobs
 	charts := []chart.TimeSeries{c, times}
 	if h.Distributed {
 		charts = []chart.TimeSeries{c, took, waited}

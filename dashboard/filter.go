@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/ops"
@@ -33,12 +34,12 @@ var filterFields = []struct{ Name, Label string }{
 	{"outcome", "Attempt outcome"},
 	{"attempts", "Attempts more than"},
 	{"longer", "Attempt longer than"},
-	{"created_after", "Enqueued from"},
+	{"created_after", "Enqueued since"},
 	{"created_before", "Enqueued before"},
-	{"due_after", "Due from"},
+	{"due_after", "Due since"},
 	{"due_before", "Due before"},
-	{"finished_after", "Ended from"},
-	{"finished_before", "Ended before"},
+	{"finished_after", "Finished since"},
+	{"finished_before", "Finished before"},
 	{"flows", "Flows only"},
 	{"faulty", "Faulty only"},
 	{"not_retried", "Not retried yet"},
@@ -50,11 +51,25 @@ func choice(all url.Values) chosen {
 	for _, f := range filterFields {
 		for _, v := range all[f.Name] {
 			if v = strings.TrimSpace(v); v != "" {
-				c.query.Add(f.Name, v)
+				c.query.Add(f.Name, instant(f.Name, v))
 			}
 		}
 	}
 	return c
+}
+
+// instant is a time as the API takes it, of one that was entered without a zone, which is UTC: scripts see to the
+// viewer's. Whatever else is entered stays as it is.
+func instant(field, entered string) string {
+	if !strings.HasSuffix(field, "_after") && !strings.HasSuffix(field, "_before") {
+		return entered
+	}
+	for _, form := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime} {
+		if t, err := time.Parse(form, strings.Replace(entered, "T", " ", 1)); err == nil {
+			return t.Format(time.RFC3339)
+		}
+	}
+	return entered
 }
 
 // Get is the value of a parameter.
@@ -71,7 +86,7 @@ func (c chosen) Any() bool { return len(c.query) > 0 }
 // More reports whether anything is chosen that is not among the first few fields.
 func (c chosen) More() bool {
 	for name := range c.query {
-		if !slices.Contains([]string{"state", "kind", "queue", "tag", "error"}, name) {
+		if !slices.Contains([]string{"state", "kind", "queue", "tag", "error", "finished_after", "finished_before"}, name) {
 			return true
 		}
 	}

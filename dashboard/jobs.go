@@ -23,13 +23,14 @@ type jobsPage struct {
 	Crew   view.Crew `json:"-"` // heartbeats are no change of the page
 	Kinds  []string
 	Queues []string
-	Next   template.URL // query of the next page
-	Before string       // what this page is before
-	Looked int          // how many jobs were looked at for the text
-	Cut    bool         // whether the search ended before it had seen all
-	Seen   stint.ID     `json:"-"` // the oldest job that it saw, which differs each time
-	Behind template.URL `json:"-"` // query of the page after that
-	All    template.URL `json:"-"` // query of this page as a longer search
+	Next   template.URL      // query of the next page
+	Before string            // what this page is before
+	Looked int               // how many jobs were looked at for the text
+	Cut    bool              // whether the search ended before it had seen all
+	Seen   stint.ID          `json:"-"` // the oldest job that it saw, which differs each time
+	Behind template.URL      `json:"-"` // query of the page after that
+	All    template.URL      `json:"-"` // query of this page as a longer search
+	Wrong  map[string]string // what is wrong with the filter, by its fields
 }
 
 const jobsOnPage = 50
@@ -41,11 +42,15 @@ func (b *Dashboard) jobs(r *http.Request) (any, error) {
 	calm := all.Get("calm") != ""
 	ask := ops.JobsQuery{Text: p.Text, Soon: p.Text == "" || !calm}
 	err := errors.Join(ops.Fill(&ask.Filter, "", p.Filter.query), ops.Fill(&ask.Page, "", url.Values{"before": all["before"]}))
-	if err != nil {
-		return nil, err
+	var page ops.JobPage
+	if ask.Limit = jobsOnPage; err == nil {
+		page, err = ops.ListJobs.Call(r.Context(), b.api, ask)
 	}
-	ask.Limit = jobsOnPage
-	page, err := ops.ListJobs.Call(r.Context(), b.api, ask)
+	if invalid, ok := errors.AsType[*stint.InvalidError](err); ok {
+		p.Wrong = map[string]string{strings.TrimPrefix(invalid.Field, "query."): invalid.Problem}
+		p.Kinds, p.Queues, err = b.offered(r)
+		return wrongJobs{p}, err
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +102,12 @@ func (b *Dashboard) offered(r *http.Request) (kinds, queues []string, err error)
 type stillJobs struct{ jobsPage }
 
 func (stillJobs) frozen() {}
+
+// wrongJobs is the form of a filter that means nothing, with all that was entered.
+type wrongJobs struct{ jobsPage }
+
+func (wrongJobs) frozen()     {}
+func (wrongJobs) status() int { return http.StatusUnprocessableEntity }
 
 // bulkPage says what would be done to how many jobs, and asks to confirm it.
 type bulkPage struct {

@@ -184,7 +184,7 @@ func (b *Dashboard) kind(r *http.Request) (any, error) {
 	p := kindPage{kindRow: *all.row(name), Known: all.Known}
 	together(
 		func() { p.Trends = b.figures.trends.Get(ctx) },
-		func() { p.partFigures = b.figures.of(part{kind: name}).look(ctx) },
+		func() { p.partFigures = b.lookAt(ctx, part{kind: name}) },
 	)
 	p.Trend = p.Trends.Value[name]
 	if p.Failed, err = b.store.Jobs(ctx, store.Filter{Kind: name, States: []stint.State{stint.Failed}, Limit: 10}); err != nil {

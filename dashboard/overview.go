@@ -22,6 +22,7 @@ type overviewPage struct {
 	Oldest   sample.Seen[report.Facts] `json:"-"` // which takes a moment
 	Findings sample.Seen[[]report.Finding]
 	History  sample.Seen[history] `json:"-"` // its last minute is in the figures
+	jobs     linkTo               // those of a time
 	Engines  []engineRow
 	Asked    int  // how many questions are open, up to mostCounted
 	Empty    bool // nothing was ever enqueued
@@ -36,7 +37,7 @@ type engineRow struct {
 // overview looks at everything.
 func (b *Dashboard) overview(r *http.Request) (any, error) {
 	ctx := r.Context()
-	var p overviewPage
+	p := overviewPage{jobs: b.jobsOf(part{})}
 	together(
 		func() { p.Active = b.figures.activity.Get(ctx) },
 		func() { p.Waiting = b.figures.waiting.Get(ctx) },
@@ -84,8 +85,13 @@ func (p overviewPage) AskedInWords() string {
 }
 
 // Hour and Day are the charts of the last hour and the last day.
-func (p overviewPage) Hour() []template.HTML { return p.History.Value.figures(time.Minute, time.Hour) }
-func (p overviewPage) Day() []template.HTML  { return p.History.Value.figures(10*time.Minute, day) }
+func (p overviewPage) Hour() []template.HTML {
+	return p.History.Value.figures(time.Minute, time.Hour, p.jobs)
+}
+
+func (p overviewPage) Day() []template.HTML {
+	return p.History.Value.figures(10*time.Minute, day, p.jobs)
+}
 
 // Attention are the findings that are more than notes.
 func (p overviewPage) Attention() []report.Finding {

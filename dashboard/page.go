@@ -151,7 +151,11 @@ func (b *Dashboard) serve(p *page) http.HandlerFunc {
 		if made == "" {
 			s.Flash = b.takeFlash(w, r)
 		}
-		b.render(w, r, http.StatusOK, s)
+		status := http.StatusOK
+		if other, ok := l.data.(interface{ status() int }); ok {
+			status = other.status()
+		}
+		b.render(w, r, status, s)
 	}
 }
 

@@ -158,7 +158,7 @@ func (b *Dashboard) queue(r *http.Request) (any, error) {
 	if i := slices.IndexFunc(all.Rows, func(q queueRow) bool { return q.Name == name }); i >= 0 {
 		row = all.Rows[i]
 	}
-	p := queuePage{queueRow: row, partFigures: b.figures.of(part{queue: name}).look(ctx), Known: !all.Oldest.At.IsZero(), LimitName: store.QueueGate(name)}
+	p := queuePage{queueRow: row, partFigures: b.lookAt(ctx, part{queue: name}), Known: !all.Oldest.At.IsZero(), LimitName: store.QueueGate(name)}
 	ended := map[string]int64{}
 	for _, s := range all.Rates.Value.Stats {
 		if s.Queue == name {

@@ -53,9 +53,9 @@ func (l *Local) filter(ctx context.Context, f Filter, prefix string) (store.Filt
 	g, err := f.read()
 	if err = inError(prefix, err); err == nil {
 		err = l.read(ctx, prefix,
-			moment{"created after", f.CreatedFrom, &g.Created.From}, moment{"created before", f.CreatedTo, &g.Created.To},
-			moment{"due after", f.DueFrom, &g.Due.From}, moment{"due before", f.DueTo, &g.Due.To},
-			moment{"finished after", f.EndedFrom, &g.Finished.From}, moment{"finished before", f.EndedTo, &g.Finished.To})
+			moment{"created_after", f.CreatedFrom, &g.Created.From}, moment{"created_before", f.CreatedTo, &g.Created.To},
+			moment{"due_after", f.DueFrom, &g.Due.From}, moment{"due_before", f.DueTo, &g.Due.To},
+			moment{"finished_after", f.EndedFrom, &g.Finished.From}, moment{"finished_before", f.EndedTo, &g.Finished.To})
 	}
 	if err == nil {
 		err = inError(prefix, checkRanges(g))
@@ -95,7 +95,7 @@ func checkRanges(f store.Filter) error {
 	for _, span := range []struct {
 		field string
 		store.TimeRange
-	}{{"created before", f.Created}, {"due before", f.Due}, {"finished before", f.Finished}} {
+	}{{"created_before", f.Created}, {"due_before", f.Due}, {"finished_before", f.Finished}} {
 		if !span.From.IsZero() && !span.To.IsZero() && !span.To.After(span.From) {
 			return valid.Invalid(span.field, "it is not later than the beginning")
 		}

@@ -298,6 +298,27 @@ function makes(name, children = [], attributes = {}) {
   return element;
 }
 
+// Times in forms are in the viewer's zone, and sent as UTC. A duration, such as 1h, stays as it is.
+
+const zoneless = /^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?$/;
+const exact = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
+
+function askTimes() {
+  for (const field of all("input[data-when]")) {
+    if (exact.test(field.value)) field.value = field.defaultValue = written(field.value);
+    const picker = makes("input", [], { type: "datetime-local", class: "picker", tabindex: "-1", "aria-hidden": "true" });
+    const button = makes("button", ["Pick"], { type: "button", "aria-label": `Pick a time for: ${field.parentElement.firstChild.textContent.trim()}` });
+    button.addEventListener("click", () => picker.showPicker());
+    picker.addEventListener("change", () => { field.value = picker.value.replace("T", " "); });
+    const label = field.parentElement, place = makes("span", [], { class: "when" });
+    label.replaceWith(place);
+    place.append(label, button, picker);
+    field.form.addEventListener("submit", () => {
+      if (zoneless.test(field.value)) field.value = new Date(`${field.value.replace(" ", "T")}${field.value.length === 10 ? "T00:00" : ""}`).toISOString();
+    });
+  }
+}
+
 function help() {
   document.querySelector("dialog.help")?.remove();
   const facts = makes("dl", [], { class: "facts" });
@@ -344,6 +365,7 @@ function listenToKeys() {
 }
 
 offerThemes();
+askTimes();
 showHere();
 localise(document);
 ready(document);

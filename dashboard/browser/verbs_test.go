@@ -460,3 +460,30 @@ func TestTheTabsOfAJobShowOnePartAtATime(t *testing.T) {
 		shown("arguments")
 	}
 }
+
+// A time is entered in the viewer's zone, and sent as UTC; a duration is sent as it is. A bar of a chart leads to
+// the jobs of its time.
+func TestTimesAreEnteredInTheViewersZone(t *testing.T) {
+	b := newBoard(t)
+	b.work()
+	id := b.enqueue("send_invoice")
+	b.becomes(id, stint.Completed)
+	b.in("Asia/Singapore")
+	b.visit("/jobs")
+	b.enter(`input[name="finished_after"]`, "2026-03-01 09:00")
+	b.enter(`input[name="finished_before"]`, "1h")
+	b.submit(`form.filter button[type="submit"]`)
+	if got, want := eval[string](b.tab, `location.search`), "?finished_after=2026-03-01T01%3A00%3A00.000Z&finished_before=1h"; got != want {
+		t.Errorf("the filter is %s, want %s", got, want)
+	}
+	if got := eval[string](b.tab, `document.querySelector('input[name="finished_after"]').value`); got != "2026-03-01 09:00:00" {
+		t.Errorf("it is shown as %q", got)
+	}
+	if got := eval[string](b.tab, `document.querySelector(".when button").getAttribute("aria-label")`); got != "Pick a time for: Finished since" {
+		t.Errorf("the button of the picker is %q", got)
+	}
+	b.visit("/kinds/send_invoice")
+	b.until(`document.querySelector(".chart a[href*=finished_after]") !== null`)
+	act(b.tab, "follow a bar", run(`location.href = document.querySelector(".chart a[href*=finished_after]").getAttribute("href")`))
+	b.until(fmt.Sprintf(`location.pathname === "/jobs" && document.querySelector('td.id a')?.textContent === "%d"`, id))
+}

@@ -45,6 +45,7 @@ type key struct{ name, class string }
 // row is a line of a table of numbers. It begins with an instant, if it has one.
 type row struct {
 	at    time.Time
+	link  string // where its instant leads to; may be empty
 	cells []string
 }
 
@@ -95,7 +96,9 @@ func (r row) write(m *markup) {
 		m.WriteString(escaped(cells[0]))
 		cells = cells[1:]
 	} else {
+		m.link(r.link)
 		m.element("time", read(r.at), "datetime", machine(r.at), "title", machine(r.at))
+		m.endLink(r.link)
 	}
 	m.end("th")
 	for _, cell := range cells {

@@ -26,6 +26,9 @@ func after(d time.Duration) time.Time { return noon.Add(d) }
 var figures = map[string]interface{ Figure() string }{
 	"bars": chart.TimeSeries{
 		Title: "Attempts that ended, per 10 minutes", From: noon, Step: 10 * time.Minute,
+		Link: func(from, to time.Time) string {
+			return "/jobs?a=" + from.Format("15:04") + "&b=" + to.Format("15:04")
+		},
 		Series: []chart.Series{
 			{Name: "completed", Class: chart.OK, Values: []float64{1200, 980, unknown, unknown, 1_040_321, 0}},
 			{Name: "failed", Class: chart.Bad, Values: []float64{0, 1, unknown, unknown, 1, 0}},

@@ -63,14 +63,21 @@ const (
 )
 
 // picture begins one that is as wide as the page allows. What it says is for screen readers.
-func (m *markup) picture(class, says string, height int) {
-	m.begin("svg", "class", class, "role", "img", "aria-label", says, "width", "100%", "height", height)
+func (m *markup) picture(class, role, says string, height int) {
+	m.begin("svg", "class", class, "role", role, "aria-label", says, "width", "100%", "height", height)
 }
 
 // link begins what leads to an address; nothing for none.
 func (m *markup) link(to string) {
 	if to != "" {
 		m.begin("a", "href", to)
+	}
+}
+
+// aside begins what leads to an address, which keys reach elsewhere: a table beside it has the same.
+func (m *markup) aside(to string) {
+	if to != "" {
+		m.begin("a", "href", to, "tabindex", -1)
 	}
 }
 

@@ -39,7 +39,7 @@ func (c Ranking) SVG() string {
 	if len(c.Rows) == 0 {
 		says = []string{"there is nothing"}
 	}
-	m.picture("ranking", c.Title+": "+some(says), max(len(c.Rows), 1)*rowHeight)
+	m.picture("ranking", "img", c.Title+": "+some(says), max(len(c.Rows), 1)*rowHeight)
 	top := most(values)
 	for i, r := range c.Rows {
 		y, exact := i*rowHeight, c.Unit.Exact(r.Value)

@@ -56,7 +56,7 @@ func (c Timeline) SVG() string {
 	}
 	bottom := plotTop + max(len(c.Lanes), 1)*height
 	if above == 0 {
-		m.picture("plot timeline", c.summary(all), bottom+labels)
+		m.picture("plot timeline", "img", c.summary(all), bottom+labels)
 	} else { // what leads somewhere is no part of an image
 		m.begin("svg", "class", "plot timeline", "role", "group", "aria-label", c.summary(all), "width", "100%", "height", bottom+labels)
 	}
@@ -92,7 +92,7 @@ func (c Timeline) Figure() string {
 	var rows []row
 	for _, lane := range c.Lanes {
 		for _, s := range lane.Segments {
-			rows = append(rows, row{s.From, []string{cmp.Or(lane.Title, lane.Name), s.Name, c.took(s), s.Note}})
+			rows = append(rows, row{at: s.From, cells: []string{cmp.Or(lane.Title, lane.Name), s.Name, c.took(s), s.Note}})
 		}
 	}
 	return figure(c.Title, c.legend(), c.SVG(), []string{"From", "Part", "What", "How long", "More"}, rows)

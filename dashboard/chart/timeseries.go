@@ -42,6 +42,9 @@ type TimeSeries struct {
 	From   time.Time     // when the first step begins
 	Step   time.Duration // how long each takes
 	Series []Series
+
+	// Link returns where a step leads to; nil for nowhere. Steps in which nothing happened have no link.
+	Link func(from, to time.Time) string
 }
 
 const (
@@ -88,7 +91,11 @@ func (c TimeSeries) most() (top float64) {
 // SVG is the picture.
 func (c TimeSeries) SVG() string {
 	var m markup
-	m.picture("plot", c.summary(), plotBottom+labels)
+	role := "img"
+	if c.Link != nil {
+		role = "group"
+	}
+	m.picture("plot", role, c.summary(), plotBottom+labels)
 	scale := ticks(c.Unit, c.most(), 5)
 	top := scale[len(scale)-1]
 	for _, v := range scale {
@@ -101,6 +108,8 @@ func (c TimeSeries) SVG() string {
 		"viewBox", "0 0 1000 1000", "preserveAspectRatio", "none", "overflow", "visible")
 	c.gaps(&m)
 	for i := range c.length() {
+		to := c.link(i)
+		m.aside(to)
 		m.begin("g", "class", "step")
 		m.element("title", c.says(i), "data-time", machine(c.begins(i)))
 		m.element("rect", "", "class", "hit", "x", float64(i)*c.width(), "width", c.width(), "height", unit,
@@ -109,6 +118,7 @@ func (c TimeSeries) SVG() string {
 			c.pile(&m, i, top)
 		}
 		m.end("g")
+		m.endLink(to)
 	}
 	if c.Style == Lines {
 		for n, s := range c.Series {
@@ -135,12 +145,21 @@ func (c TimeSeries) Figure() string {
 		head = append(head, s.Name)
 	}
 	for i := range rows {
-		rows[i].at = c.begins(i)
+		rows[i].at, rows[i].link = c.begins(i), c.link(i)
 		for _, s := range c.Series {
 			rows[i].cells = append(rows[i].cells, c.Unit.Exact(s.at(i)))
 		}
 	}
 	return figure(c.Title, legend, c.SVG(), head, rows)
+}
+
+// link is where a step leads to; empty for nowhere.
+func (c TimeSeries) link(i int) string {
+	happened := func(s Series) bool { return isKnown(s.at(i)) && s.at(i) > 0 }
+	if c.Link == nil || !slices.ContainsFunc(c.Series, happened) {
+		return ""
+	}
+	return c.Link(c.begins(i), c.begins(i+1))
 }
 
 // gaps marks where nothing is known, one mark for neighbouring steps.
