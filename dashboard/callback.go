@@ -47,9 +47,7 @@ func (b *Dashboard) callback(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
 		return
 	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"title": http.StatusText(status), "status": status, "detail": detail})
+	guard.WriteProblem(w, status, detail)
 }
 
 // takeCallback sends a callback to its job as the signal that it awaits.

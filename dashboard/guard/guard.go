@@ -14,6 +14,7 @@ package guard
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -215,12 +216,23 @@ func needed(r *http.Request) Role {
 	return Operator
 }
 
-// refuse answers with the reason, in a line of text.
+// refuse answers with the reason: in a line of text to browsers that ask for a page, and else as a problem.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, who Identity, status int, why string) {
 	if g.config.OnRefused != nil {
 		g.config.OnRefused(r, who, status, why)
 	}
-	http.Error(w, why, status)
+	if strings.Contains(r.Header.Get("Accept"), "text/html") {
+		http.Error(w, why, status)
+		return
+	}
+	WriteProblem(w, status, why)
+}
+
+// WriteProblem answers with a problem (RFC 9457), as the API does.
+func WriteProblem(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"title": http.StatusText(status), "status": status, "detail": detail}) // to a client that may be gone
 }
 
 var errUnknown = errors.New("say who you are")

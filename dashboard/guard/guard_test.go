@@ -273,3 +273,18 @@ func TestWhatCanNeverGuardIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// Programs are told as the API does it, and browsers that ask for a page in a line of text.
+func TestARefusalIsAProblemToPrograms(t *testing.T) {
+	h := wrapped(t, everybody(t))
+	for accept, want := range map[string]string{"": "application/problem+json", "*/*": "application/problem+json", "application/json": "application/problem+json", "text/html,*/*;q=0.8": "text/plain; charset=utf-8"} {
+		r := httptest.NewRequest("GET", "http://127.0.0.1/", nil)
+		r.Header.Set("Accept", accept)
+		r.Header.Set("Authorization", "Bearer wrong")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if got := w.Header().Get("Content-Type"); w.Code != 401 || got != want || !strings.Contains(w.Body.String(), "that is wrong") {
+			t.Errorf("who accepts %q gets %d, %s: %s", accept, w.Code, got, w.Body)
+		}
+	}
+}
