@@ -183,7 +183,9 @@ var errorsTests = []test{
 			e.note()
 		}
 		fail()
-		key := e.compare(report.ErrorFilter{}).Groups[0].Key
+		r := e.compare(report.ErrorFilter{})
+		need(t, len(r.Groups) == 1, "there are %d groups, want 1", len(r.Groups))
+		key := r.Groups[0].Key
 		e.mark(report.ErrorMark{Key: key, State: report.ErrorsResolved, By: "ann", Why: "done"})
 		e.mark(report.ErrorMark{Key: key, State: report.ErrorsMuted})
 		time.Sleep(2 * time.Millisecond)

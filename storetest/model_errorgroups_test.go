@@ -39,7 +39,7 @@ func (m *model) Errors(_ context.Context, f report.ErrorFilter) (report.ErrorRep
 		all, more = all[:report.MaxErrors], true
 	}
 	found := report.ErrorsFound{Attempts: all, More: more, Now: time.Now(), Marks: slices.Collect(maps.Values(m.errors))}
-	if m.is("draws trends up to the last error") {
+	if m.is("draws trends up to the last error") && len(all) > 0 {
 		found.Now = slices.MaxFunc(all, func(a, b report.FailedAttempt) int { return a.Ended.Compare(b.Ended) }).Ended
 	}
 	if m.is("shows groups of any state") {
