@@ -118,10 +118,13 @@ func TestAGroupOfErrorsWithNothingToRetrySaysSo(t *testing.T) {
 	s := open(t)
 	s.knock()
 	s.panics()
-	if text := s.page("/jobs/bulk?verb=retry&state=failed&kind=shaky&error_class=panic&group=errors&place=elsewhere"); !strings.Contains(text, "No job of this group has failed") {
+	if text := s.page("/jobs/bulk?verb=retry&state=failed&kind=shaky&group=0123456789abcdef"); !strings.Contains(text, "No job of this group has failed") {
 		t.Errorf("it says %s", said(text))
 	}
-	if status, _ := s.get("/jobs/bulk?verb=delete&kind=shaky&error_class=panic&group=errors"); status != 404 {
+	if status, _ := s.get("/jobs/bulk?verb=delete&kind=shaky&group=0123456789abcdef"); status != 404 {
 		t.Errorf("the jobs of a group are offered to be deleted: %d", status)
+	}
+	if status, text := s.get("/jobs/bulk?verb=retry&kind=shaky&group=errors"); status != 422 || !strings.Contains(text, "is no key of a group of errors") {
+		t.Errorf("what is no key of a group is %d %s", status, said(text))
 	}
 }

@@ -33,7 +33,7 @@ var ListErrors = declare(&Op[ErrorsInput, report.ErrorReport]{
 			return report.ErrorReport{}, err
 		}
 		var err error
-		if f.State, err = in.state(); err == nil && f.Key != "" {
+		if f.State, err = in.InState(); err == nil && f.Key != "" {
 			err = report.CheckErrorKey(f.Key)
 		}
 		if err != nil {
@@ -63,8 +63,8 @@ func (in ErrorsInput) check() error {
 	return checkNames("query", "kind", in.Kind, "queue", in.Queue)
 }
 
-// state is the state of the groups that are meant.
-func (in ErrorsInput) state() (report.ErrorState, error) {
+// InState returns the state of the groups that are meant; empty for any.
+func (in ErrorsInput) InState() (report.ErrorState, error) {
 	switch {
 	case in.State == AnyErrors || in.State == "" && in.Key != "":
 		return "", nil
