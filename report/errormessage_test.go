@@ -22,6 +22,7 @@ func TestMessagesOfOneErrorAreNormalizedAlike(t *testing.T) {
 		"no tenant_#":                          {"no tenant_42", "no tenant_7"},
 		`no user "…"`:                          {`no user "ann"`, `no user "a \"b\" c"`, `no user "…"`, `no user ""`},
 		"no user '…' here":                     {"no user 'ann' here", "no user 'it's' here", "no user '5' here"},
+		"can't open '…' or '…'":                {"can't open 'a' or 'b'", "can't open 'c d' or 'e'"},
 		"no user `…`":                          {"no user `ann`"},
 		`can't open "…`:                        {`can't open "…`},
 		`can't open " or 'x`:                   {`can't open " or 'x`},
