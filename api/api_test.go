@@ -606,7 +606,7 @@ func TestGroupsOfErrorsAreResolvedMutedAndReopened(t *testing.T) {
 	fail()
 	shown("", report.ErrorsReturned)
 	shown("?state=returned", report.ErrorsReturned)
-	shown(of+"&state=resolved")
+	shown(of + "&state=resolved")
 	get[report.ErrorMark](s, 200, "POST", "/errors/"+key+"/mute", `{}`)
 	fail()
 	shown("")
