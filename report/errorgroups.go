@@ -20,10 +20,11 @@ import (
 type ErrorAnalyst interface {
 	// Errors groups attempts that failed or were lost, those of jobs that were
 	// tried again too, by the kind, the class of the error, where in the code it
-	// happened, and the message as [NormalizeMessage] has it. It looks at the newest [MaxErrors] that fit, and for these at no
-	// more than the newest five times as many attempts that failed or were lost,
-	// in the order of their jobs or of the attempts: so it costs the same however
-	// much goes wrong, and where it ends so the report says that it is cut off.
+	// happened, and the message as [NormalizeMessage] has it. It looks at the newest
+	// [MaxErrors] that fit, and for these at no more than the newest five times as many
+	// attempts that failed or were lost, in the order of their jobs or of the attempts:
+	// so it costs the same however much goes wrong, and where it ends so the report says
+	// that it is cut off.
 	Errors(ctx context.Context, f ErrorFilter) (ErrorReport, error)
 }
 

@@ -26,7 +26,7 @@ const maxNormalized = 200
 // takes grows with the length of the message only.
 func NormalizeMessage(message string) string {
 	n := normalizer{in: []rune(firstLine(message))}
-	for n.i < len(n.in) {
+	for n.i < len(n.in) && len(n.out) <= maxNormalized {
 		n.next()
 	}
 	if len(n.out) > maxNormalized {
@@ -55,6 +55,7 @@ type normalizer struct {
 	out []rune
 
 	noRun    int     // no address begins before it
+	urnEnd   int     // where the "#" of the last URN ends
 	unclosed [3]bool // of quotes: nothing that is still to be read closes one
 }
 
@@ -91,14 +92,15 @@ func (n *normalizer) keep(end int) {
 }
 
 // vary replaces what is read up to an index by "#", with the signs before it, unless a "#"
-// is there with no more than a separator and a space between.
+// is there with no more than a separator and a space between. What follows a quote stays
+// what it is: it decides whether that closes.
 func (n *normalizer) vary(end int) {
 	n.i = end
 	signs := len(n.out)
 	for signs > 0 && (n.out[signs-1] == '-' || n.out[signs-1] == '+') {
 		signs--
 	}
-	if signs == 0 || !isWordy(n.out[signs-1]) {
+	if !n.after(signs, isWordy) && !n.after(signs, isQuote) {
 		n.out = n.out[:signs]
 	}
 	before := len(n.out)
@@ -108,7 +110,7 @@ func (n *normalizer) vary(end int) {
 	if before > 0 && strings.ContainsRune(".,:;/-+", n.out[before-1]) {
 		before--
 	}
-	if before > 0 && n.out[before-1] == '#' {
+	if before > 0 && before != n.urnEnd && n.out[before-1] == '#' {
 		n.out = n.out[:before]
 		return
 	}
@@ -136,7 +138,7 @@ func (n *normalizer) closing(q int, c rune) int {
 // 12:30:05, and a UUID. It reports false when none begins here.
 func (n *normalizer) address() bool {
 	c := n.in[n.i]
-	if n.afterWord() || !isHex(c) && c != ':' {
+	if n.afterWord() || !isHex(c) && (c != ':' || n.after(len(n.out), isQuote)) {
 		return false
 	}
 	if end := n.uuid(); end > 0 {
@@ -202,41 +204,45 @@ func (n *normalizer) word() {
 	}
 }
 
-// urn reads what follows urn, and replaces what follows the name after it.
+// urn reads what follows urn, and replaces what follows the name after it; or both, when the
+// name varies too. What comes then is no part of it, however alike it looks.
 func (n *normalizer) urn() {
 	n.keep(n.i + 1)
 	name := n.i
 	for name < len(n.in) && inWord(n.in[name]) {
 		name++
 	}
-	if name == n.i || name+1 >= len(n.in) || n.in[name] != ':' || n.in[name+1] == '…' {
+	end := n.i + 1
+	switch {
+	case name > n.i && name < len(n.in) && n.in[name] == ':':
+		if !varies(n.in[n.i:name]) {
+			n.keep(name + 1)
+		}
+		for end = n.i; end < len(n.in) && n.in[end] != ' ' && !strings.ContainsRune(quotes+",;()[]{}<>…", n.in[end]); end++ {
+		}
+		for end > n.i && (n.in[end-1] == '.' || n.in[end-1] == ':') {
+			end--
+		}
+	case n.i == len(n.in) || n.in[n.i] != '#': // which stands for both
 		return
 	}
-	end := name + 1
-	for end < len(n.in) && n.in[end] != ' ' && !strings.ContainsRune(quotes+",;()[]{}<>", n.in[end]) {
-		end++
+	if end > n.i {
+		n.out = append(n.out, '#')
+		n.i, n.urnEnd = end, len(n.out)
 	}
-	for end > name+1 && (n.in[end-1] == '.' || n.in[end-1] == ':') {
-		end--
-	}
-	if end == name+1 {
-		return
-	}
-	if varies(n.in[n.i:name]) {
-		n.vary(name)
-	} else {
-		n.keep(name)
-	}
-	n.keep(name + 1)
-	n.vary(end)
 }
 
 // email replaces the address of which the @ is read next.
 func (n *normalizer) email() {
 	inAddress := func(c rune) bool { return isWordy(c) || strings.ContainsRune("._%+-", c) }
-	for len(n.out) > 0 && inAddress(n.out[len(n.out)-1]) {
-		n.out = n.out[:len(n.out)-1]
+	begin := len(n.out)
+	for begin > 0 && inAddress(n.out[begin-1]) {
+		begin--
 	}
+	for !isWordy(n.out[begin]) { // it ends with a word: see [normalizer.next]
+		begin++
+	}
+	n.out = n.out[:begin]
 	end := n.i + 1
 	for end < len(n.in) && n.in[end] != '…' && (inWord(n.in[end]) || strings.ContainsRune("._-", n.in[end])) {
 		end++
@@ -244,8 +250,15 @@ func (n *normalizer) email() {
 	n.vary(end)
 }
 
+// after reports whether the character before a place in what was written is such a one.
+func (n *normalizer) after(place int, is func(rune) bool) bool {
+	return place > 0 && is(n.out[place-1])
+}
+
 // afterWord reports whether what was written ends within a word.
-func (n *normalizer) afterWord() bool { return len(n.out) > 0 && isWordy(n.out[len(n.out)-1]) }
+func (n *normalizer) afterWord() bool { return n.after(len(n.out), isWordy) }
+
+func isQuote(c rune) bool { return strings.ContainsRune(quotes, c) }
 
 // inWord reports whether words consist of such characters. An ellipsis is one, so that a
 // word that is cut off is none that ends there.
