@@ -537,6 +537,7 @@ func TestProblemsSayWhichErrorTheyAre(t *testing.T) {
 		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"other","idempotency_key":"k"}]}`, 409, &stint.KeyConflictError{Key: "k", ID: id}},
 		{"POST", "/schedules/one/run-now", "", 409, &store.ScheduleBusyError{Schedule: "one", Job: run}},
 		{"POST", "/jobs", `{"force":true,"jobs":[{"kind":"a"},{"kind":"b","start_within":"1us"}]}`, 422, &stint.InvalidError{Field: "start within", Problem: "1µs is shorter than a millisecond"}},
+		{"POST", "/errors/0123456789abcdef/mute", "{}", 404, ops.ErrNoErrors},
 		{"GET", "/jobs?limit=0", "", 422, &stint.InvalidError{Field: "query.limit", Problem: "expected number >= 1"}},
 	} {
 		var body any
@@ -553,6 +554,80 @@ func TestProblemsSayWhichErrorTheyAre(t *testing.T) {
 	}
 	if p := get[api.Problem](s, 422, "GET", "/jobs?kind=%20x", nil); errors.Is(&p, ops.ErrFreeLease) || !errors.Is(&p, stint.ErrInvalid) {
 		t.Errorf("a bad name is %+v", p)
+	}
+}
+
+func TestGroupsOfErrorsAreResolvedMutedAndReopened(t *testing.T) {
+	s := open(t)
+	mux := stint.NewMux()
+	stint.Handle(mux, stint.NewKind[struct{}]("print"), func(_ context.Context, job *stint.Job, _ struct{}) error {
+		return stint.NoRetry(fmt.Errorf("no paper in tray %d", job.ID))
+	})
+	e, err := engine.New(s.store, mux, engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fail := func() {
+		s.enqueue(1, map[string]any{"kind": "print"})
+		if n, err := e.RunReady(t.Context(), nil); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	shown := func(query string, want ...report.ErrorState) report.ErrorGroup {
+		t.Helper()
+		r := get[report.ErrorReport](s, 200, "GET", "/errors"+query, nil)
+		var states []report.ErrorState
+		for _, g := range r.Groups {
+			states = append(states, g.State)
+		}
+		if !slices.Equal(states, want) {
+			t.Fatalf("%q shows %+v, want %v", query, r, want)
+		}
+		if len(r.Groups) == 0 {
+			return report.ErrorGroup{}
+		}
+		return r.Groups[0]
+	}
+	fail()
+	key := shown("", report.ErrorsOpen).Key
+	of := "?key=" + key
+	s.who.Name = "ann"
+	if m := get[report.ErrorMark](s, 200, "POST", "/errors/"+key+"/resolve", `{"why":"filled up","kind":"print"}`); m.State != report.ErrorsResolved || m.Key != key || m.By != "ann" || m.Why != "filled up" || m.At.IsZero() {
+		t.Errorf("it is marked as %+v", m)
+	}
+	shown("")
+	shown("?state=muted")
+	shown("?state=all", report.ErrorsResolved)
+	shown("?state=resolved", report.ErrorsResolved)
+	if g := shown(of, report.ErrorsResolved); g.By != "ann" || g.Why != "filled up" || g.Pattern != "no paper in tray #" {
+		t.Errorf("it is %+v", g)
+	}
+	time.Sleep(2 * time.Millisecond)
+	fail()
+	shown("", report.ErrorsReturned)
+	shown("?state=returned", report.ErrorsReturned)
+	shown(of + "&state=resolved")
+	get[report.ErrorMark](s, 200, "POST", "/errors/"+key+"/mute", `{}`)
+	fail()
+	shown("")
+	if g := shown("?state=muted", report.ErrorsMuted); g.Attempts != 3 {
+		t.Errorf("it is %+v", g)
+	}
+	for _, want := range []bool{true, false} {
+		if c := get[ops.Changed](s, 200, "POST", "/errors/"+key+"/reopen", nil); c.Changed != want {
+			t.Errorf("reopening it says %v, want %v", c.Changed, want)
+		}
+	}
+	shown("", report.ErrorsOpen)
+	get[api.Problem](s, 404, "POST", "/errors/"+key+"/mute", `{"kind":"other"}`)
+	for _, bad := range []string{"/errors?key=1", "/errors?key=0123456789ABCDEF", "/errors?state=odd", "/errors?kind=%20x"} {
+		get[api.Problem](s, 422, "GET", bad, nil)
+	}
+	get[api.Problem](s, 422, "POST", "/errors/0123456789ABCDEF/mute", `{}`)
+	get[api.Problem](s, 422, "POST", "/errors/"+key+"/mute", `{"kind":" x"}`)
+	done := get[ops.ChangePage](s, 200, "GET", "/changes?subject="+key, nil)
+	if len(done.Changes) != 6 || done.Changes[5].Operation != "errors resolve" || done.Changes[5].By != "ann" || string(done.Changes[5].Details) != `{"kind":"print","why":"filled up"}` {
+		t.Errorf("it is written down as %+v", done.Changes)
 	}
 }
 
@@ -902,6 +977,9 @@ func TestARoleReachesForWhatItIsFor(t *testing.T) {
 		{guard.Viewer, "POST", "/jobs/retry", `{"ids":[1]}`, 403},
 		{guard.Viewer, "POST", "/jobs/delete", `{"ids":[1]}`, 403},
 		{guard.Viewer, "POST", "/queues/default/pause", `{}`, 403},
+		{guard.Viewer, "POST", "/errors/0123456789abcdef/resolve", `{}`, 403},
+		{guard.Viewer, "POST", "/errors/0123456789abcdef/mute", `{}`, 403},
+		{guard.Viewer, "POST", "/errors/0123456789abcdef/reopen", "", 403},
 		{guard.Viewer, "PUT", "/schedules/s", `{"recurrence":"@daily","job":{"kind":"mail"},"force":true}`, 403},
 		{guard.Viewer, "DELETE", "/schedules/s", "", 403},
 		{guard.Operator, "POST", "/jobs", `{"jobs":[{"kind":"mail"}],"force":true}`, 201},
@@ -960,6 +1038,10 @@ func TestArgumentsAreHiddenFromViewers(t *testing.T) {
 		if _, text := s.ask("GET", path, nil); strings.Contains(string(text), secret) {
 			t.Errorf("a viewer sees the arguments at %s: %s", path, text)
 		}
+	}
+	hidden := get[report.ErrorReport](s, 200, "GET", "/errors?kind=spill", nil)
+	if len(hidden.Groups) != 1 || hidden.Groups[0].Pattern != "" || hidden.Groups[0].Key != "" || failed.Groups[0].Pattern != "bad card #" || failed.Groups[0].Key == "" {
+		t.Errorf("a viewer is told of errors %+v, and others %+v", hidden, failed)
 	}
 	s.findsOutNothing("4111")
 }

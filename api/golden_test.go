@@ -291,8 +291,8 @@ func (fixed) Gates(_ context.Context, limit string, most int) ([]store.GateInfo,
 }
 
 func (fixed) Errors(context.Context, report.ErrorFilter) (report.ErrorReport, error) {
-	return report.ErrorReport{Attempts: 30, CutOff: true, Groups: []report.ErrorGroup{
-		{Class: "panic", Place: "mail.send (mail.go:7)", Kind: "send_invoice", Attempts: 30, Jobs: 12, First: ago(time.Hour), Last: ago(time.Minute), Message: "index out of <range>", Job: 42},
+	return report.ErrorReport{Attempts: 30, CutOff: true, Counts: report.ErrorCounts{Open: 3, Returned: 1, Muted: 2}, From: ago(time.Hour), Step: 150 * time.Second, Groups: []report.ErrorGroup{
+		{Key: "0123456789abcdef", Pattern: "index out of <range>", Trend: []int{29, 0, 0, 1}, State: report.ErrorsReturned, At: ago(2 * time.Minute), By: "ann", Why: "it's <fixed>", Class: "panic", Place: "mail.send (mail.go:7)", Kind: "send_invoice", Attempts: 30, Jobs: 12, First: ago(time.Hour), Last: ago(time.Minute), Message: "index out of <range>", Job: 42},
 	}}, nil
 }
 

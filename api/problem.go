@@ -48,6 +48,7 @@ var conditions = []struct {
 	{ops.ErrNoQueue, "no-such-queue", http.StatusNotFound, ""},
 	{ops.ErrNoLimit, "no-such-limit", http.StatusNotFound, ""},
 	{ops.ErrFreeLease, "free-lease", http.StatusNotFound, ""},
+	{ops.ErrNoErrors, "no-such-errors", http.StatusNotFound, ""},
 	{store.ErrBuried, "no-such-engine", http.StatusNotFound, "there is no such engine in the roster"},
 	{store.ErrBurialBlocked, "burial-blocked", http.StatusConflict, ""},
 	{gateway.ErrElsewhere, "elsewhere", http.StatusNotFound, ""},

@@ -128,6 +128,7 @@ func (hanging) DueBy(ctx context.Context, _ report.Field, _ report.AnalyticsFilt
 func (hanging) Errors(ctx context.Context, _ report.ErrorFilter) (report.ErrorReport, error) {
 	return hang[report.ErrorReport](ctx)
 }
+func (hanging) ReopenErrors(ctx context.Context, _ string) (bool, error) { return hang[bool](ctx) }
 func (hanging) Stats(ctx context.Context, _ report.StatsFilter) ([]report.Stats, error) {
 	return hang[[]report.Stats](ctx)
 }
@@ -184,7 +185,7 @@ func TestNobodyWaitsForEverForTheDatabase(t *testing.T) {
 				want = 10 * time.Second
 			}
 			synctest.Test(t, func(t *testing.T) {
-				r := httptest.NewRequest(method, inBraces.ReplaceAllString(path, "1")+"?by=queue", strings.NewReader(body))
+				r := httptest.NewRequest(method, inBraces.ReplaceAllString(strings.Replace(path, "{key}", "0123456789abcdef", 1), "1")+"?by=queue", strings.NewReader(body))
 				r.Header.Set("Content-Type", "application/json")
 				w, begin := httptest.NewRecorder(), time.Now()
 				h.ServeHTTP(w, r.WithContext(guard.With(r.Context(), guard.Identity{Role: guard.Admin})))

@@ -5,24 +5,29 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/dashboard/chart"
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/sample"
 	"github.com/stint-go/stint/internal/valid"
+	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
 
-// errorsPage shows errors in groups.
+// errorsPage shows errors in groups, or one group with its newest jobs.
 type errorsPage struct {
 	Kind, Queue string
 	Hours       string // how far back; empty for all that is there
+	Key, State  string // empty for all groups, and for those that are open or returned
 	Report      sample.Seen[report.ErrorReport]
 	Blind       bool // messages are hidden from the role
+
+	Jobs []stint.JobInfo // of the one group
+	Crew view.Crew
 }
 
 // frozen: reading errors costs much.
@@ -31,16 +36,58 @@ func (errorsPage) frozen() {}
 // Retry is the query of the page that retries the jobs of a group that have failed or wait
 // for their next attempt.
 func (p errorsPage) Retry(g report.ErrorGroup) template.URL {
-	q := url.Values{"verb": {ops.RetryJobs.Verb()}, "group": {"errors"}, "state": {string(stint.Failed), string(stint.Retrying)}}
-	rest, _ := query("kind", g.Kind, "error_class", g.Class, "place", g.Place, "queue", p.Queue, "hours", p.Hours)
+	q := url.Values{"verb": {ops.RetryJobs.Verb()}, "state": {string(stint.Failed), string(stint.Retrying)}}
+	rest, _ := query("group", g.Key, "kind", g.Kind, "queue", p.Queue, "hours", p.Hours)
 	return template.URL(q.Encode()) + "&" + rest
 }
 
-// errors groups errors. Without a filter pages share a sample.
+// Only is the query of the page that shows one group.
+func (p errorsPage) Only(g report.ErrorGroup) template.URL {
+	q, _ := query("key", g.Key, "kind", g.Kind, "queue", p.Queue, "hours", p.Hours)
+	return q
+}
+
+// errorStates are the states by which the page is filtered: what the address says, and what
+// people call it.
+var errorStates = []struct{ Value, Label string }{
+	{"", "open and returned"}, {string(report.ErrorsReturned), "returned"}, {string(report.ErrorsResolved), "resolved"}, {string(report.ErrorsMuted), "muted"}, {ops.AnyErrors, "all"},
+}
+
+// States are those to choose from.
+func (errorsPage) States() any { return errorStates }
+
+// Filtered reports whether groups are left out, but for those that are hidden.
+func (p errorsPage) Filtered() bool {
+	return p.Kind != "" || p.Queue != "" || p.Hours != "" || p.Key != "" || p.State != ""
+}
+
+// Hidden is how many groups are not shown since they are resolved or muted.
+func (p errorsPage) Hidden() int {
+	if p.Key != "" || p.State != "" {
+		return 0
+	}
+	c := p.Report.Value.Counts
+	return c.Resolved + c.Muted
+}
+
+// Trend draws how many attempts of a group failed from the beginning of the time to now.
+func (p errorsPage) Trend(g report.ErrorGroup) template.HTML {
+	c := chart.Sparkline{Title: "Attempts, in steps of " + words.Rough(p.Report.Value.Step), Unit: chart.Count, Class: chart.Bad}
+	for _, n := range g.Trend {
+		c.Values = append(c.Values, float64(n))
+	}
+	return template.HTML(c.SVG()) // what it says is escaped by it
+}
+
+// errors groups errors. Without a filter pages share a sample, but for the page that says
+// what came of a form.
 func (b *Dashboard) errors(r *http.Request) (any, error) {
 	q := r.URL.Query()
-	p := errorsPage{Kind: q.Get("kind"), Queue: q.Get("queue"), Hours: q.Get("hours"), Blind: b.config.API.Blind(r.Context())}
-	if p.Kind == "" && p.Queue == "" && p.Hours == "" {
+	p := errorsPage{Kind: q.Get("kind"), Queue: q.Get("queue"), Hours: q.Get("hours"), Key: q.Get("key"), State: q.Get("state"), Blind: b.config.API.Blind(r.Context())}
+	if p.Blind && p.Key != "" {
+		return nil, errNowhere // a key is made of what messages say
+	}
+	if _, err := r.Cookie(flashCookie); err != nil && !p.Filtered() {
 		p.Report = b.figures.errors.Get(r.Context())
 		return p, nil
 	}
@@ -48,13 +95,28 @@ func (b *Dashboard) errors(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.Key = p.Key; f.Key != "" {
+		err = report.CheckErrorKey(f.Key)
+	}
+	if err == nil {
+		f.State, err = ops.ErrorsInput{Key: p.Key, State: p.State}.InState()
+	}
+	if err != nil {
+		return nil, err
+	}
 	at := time.Now()
 	rep, err := b.store.Errors(r.Context(), f)
+	if err != nil {
+		return nil, err
+	}
 	p.Report = sample.Seen[report.ErrorReport]{Value: rep, At: at}
+	if p.Key != "" && len(rep.Groups) == 1 {
+		p.Jobs, p.Crew, err = b.firstOf(r.Context(), rep.Groups[0].IDs)
+	}
 	return p, err
 }
 
-// errorFilter reads which errors are meant from the parameters of a page.
+// errorFilter reads which attempts are meant from the parameters of a page.
 func (b *Dashboard) errorFilter(ctx context.Context, q url.Values) (report.ErrorFilter, error) {
 	f := report.ErrorFilter{Kind: q.Get("kind"), Queue: q.Get("queue")}
 	if text := q.Get("hours"); text != "" {
@@ -71,26 +133,27 @@ func (b *Dashboard) errorFilter(ctx context.Context, q url.Values) (report.Error
 	return f, nil
 }
 
-// chosenGroup is a group of errors that the parameters of a page name. Filters of jobs
-// have no places.
+// chosenGroup is a group of errors that the parameters of a page name by its key. Filters
+// of jobs have none.
 type chosenGroup struct {
-	Place, Hours string
-	Errors       template.URL // query of the page of errors that shows it
+	Key, Hours string
+	Errors     template.URL // query of the page of errors that shows it
+	Found      *report.ErrorGroup
 }
 
-// groupOf reads it; nil if none is named. A group may have no place.
+// groupOf reads it; nil if none is named.
 func groupOf(q url.Values) *chosenGroup {
 	if q.Get("group") == "" {
 		return nil
 	}
-	g := chosenGroup{Place: q.Get("place"), Hours: q.Get("hours")}
+	g := chosenGroup{Key: q.Get("group"), Hours: q.Get("hours")}
 	g.Errors, _ = query("kind", q.Get("kind"), "queue", q.Get("queue"), "hours", g.Hours)
 	return &g
 }
 
-// groupJobs finds the jobs of the group that a page's parameters name, of the
+// groupJobs finds the group of errors that a page's parameters name, and its jobs of the
 // states that they name, by falling ID.
-func (b *Dashboard) groupJobs(ctx context.Context, op ops.Operation, q url.Values) ([]stint.ID, error) {
+func (b *Dashboard) groupJobs(ctx context.Context, op ops.Operation, g *chosenGroup, q url.Values) ([]stint.ID, error) {
 	if op != ops.Operation(ops.RetryJobs) {
 		return nil, errNowhere // retry is the only verb for groups of errors
 	}
@@ -98,22 +161,21 @@ func (b *Dashboard) groupJobs(ctx context.Context, op ops.Operation, q url.Value
 	if err != nil {
 		return nil, err
 	}
+	if f.Key = g.Key; report.CheckErrorKey(f.Key) != nil {
+		return nil, report.CheckErrorKey(f.Key)
+	}
 	rep, err := b.store.Errors(ctx, f)
-	if err != nil {
+	if err != nil || len(rep.Groups) == 0 {
 		return nil, err
 	}
-	class, place := q.Get("error_class"), q.Get("place")
-	i := slices.IndexFunc(rep.Groups, func(g report.ErrorGroup) bool { return g.Class == class && g.Place == place && g.Kind == f.Kind })
-	if i < 0 {
-		return nil, nil
-	}
-	all := rep.Groups[i].IDs
+	g.Found = &rep.Groups[0]
+	all := g.Found.IDs
 	in := make(map[stint.ID]bool, len(all))
 	for _, id := range all {
 		in[id] = true
 	}
 	var found []stint.ID
-	such := store.Filter{Kind: f.Kind, Class: class, Before: all[0] + 1}
+	such := store.Filter{Kind: g.Found.Kind, Class: g.Found.Class, Before: all[0] + 1}
 	for _, state := range q["state"] {
 		such.States = append(such.States, stint.State(state))
 	}

@@ -118,10 +118,81 @@ func TestAGroupOfErrorsWithNothingToRetrySaysSo(t *testing.T) {
 	s := open(t)
 	s.knock()
 	s.panics()
-	if text := s.page("/jobs/bulk?verb=retry&state=failed&kind=shaky&error_class=panic&group=errors&place=elsewhere"); !strings.Contains(text, "No job of this group has failed") {
+	if text := s.page("/jobs/bulk?verb=retry&state=failed&kind=shaky&group=0123456789abcdef"); !strings.Contains(text, "No job of this group has failed") {
 		t.Errorf("it says %s", said(text))
 	}
-	if status, _ := s.get("/jobs/bulk?verb=delete&kind=shaky&error_class=panic&group=errors"); status != 404 {
+	if status, _ := s.get("/jobs/bulk?verb=delete&kind=shaky&group=0123456789abcdef"); status != 404 {
 		t.Errorf("the jobs of a group are offered to be deleted: %d", status)
+	}
+	if status, text := s.get("/jobs/bulk?verb=retry&kind=shaky&group=errors"); status != 422 || !strings.Contains(text, "is no key of a group of errors") {
+		t.Errorf("what is no key of a group is %d %s", status, said(text))
+	}
+}
+
+func TestGroupsOfErrorsAreResolvedMutedAndReopenedOnTheirPage(t *testing.T) {
+	s := openAt(t, "/stint")
+	s.knock()
+	s.panics()
+	group := regexp.MustCompile(`href="/stint/errors\?key=([0-9a-f]{16})&amp;kind=shaky"`)
+	_, row, _ := strings.Cut(s.page("/errors"), "dashboard_test.here")
+	found := group.FindStringSubmatch(row)
+	if found == nil {
+		t.Fatalf("the row is %s", row)
+	}
+	key := found[1]
+	shows := func(page string, here, there bool) {
+		t.Helper()
+		_, text, _ := strings.Cut(s.page(page), "<h1>")
+		if got := strings.Contains(text, "dashboard_test.here"); got != here {
+			t.Errorf("%s shows the group: %v", page, got)
+		}
+		if got := strings.Contains(text, "dashboard_test.there"); got != there {
+			t.Errorf("%s shows the other group: %v", page, got)
+		}
+	}
+	one := "/errors?key=" + key
+	shows("/errors", true, true)
+	shows(one, true, false)
+	if text := s.page(one); strings.Count(text, `href="/stint/jobs/`) < 5 || !strings.Contains(text, "The newest jobs of the group") {
+		t.Errorf("the page of the group has not its jobs: %s", text)
+	}
+	act := func(verb, want string, form url.Values) {
+		t.Helper()
+		form.Set("back", "/errors?queue=mail")
+		_, text := s.post("/errors/"+key+"/"+verb, form)
+		if got := flashOf(text); got != want {
+			t.Errorf("%s says %q, want %q", verb, got, want)
+		}
+	}
+	act("resolve", "Errors "+key+" are resolved.", url.Values{"why": {"a <fix>"}, "kind": {"shaky"}})
+	shows("/errors", false, true) // also by the sample, which was read before
+	shows("/errors?state=resolved", true, false)
+	shows("/errors?state=all", true, true)
+	if text := s.page(one); !strings.Contains(text, ">resolved</span>") || !strings.Contains(text, ": a &lt;fix&gt;") || !strings.Contains(text, "/reopen") {
+		t.Errorf("the page of the group is %s", text)
+	}
+	s.panics()
+	shows("/errors?state=returned", true, false)
+	act("mute", "Errors "+key+" are muted.", url.Values{"kind": {"shaky"}})
+	shows("/errors", false, true)
+	shows("/errors?state=muted", true, false)
+	act("reopen", "Errors "+key+" are open again.", url.Values{})
+	shows("/errors", true, true)
+	act("mute", "No group among the newest errors has the key "+key+".", url.Values{"kind": {"other"}})
+	act("explode", "This does not exist, or no longer.", url.Values{})
+	for _, bad := range []string{"/errors?key=1", "/errors?state=odd", "/errors?hours=x"} {
+		if status, text := s.get(bad); status != 422 {
+			t.Errorf("%s answers %d %s", bad, status, said(text))
+		}
+	}
+	s.stranger() // a viewer, from whom messages are hidden
+	if text := s.page("/errors"); !strings.Contains(text, "dashboard_test.here") || strings.Contains(text, key) || strings.Contains(text, "/resolve") {
+		t.Errorf("a viewer is shown %s", text)
+	}
+	if status, _ := s.get(one); status != 404 {
+		t.Errorf("a viewer finds the group by its key: %d", status)
+	}
+	if status, _ := s.post("/errors/"+key+"/resolve", url.Values{}); status != 403 {
+		t.Errorf("a viewer resolves the group: %d", status)
 	}
 }

@@ -78,7 +78,7 @@ func newFigures(store Store, bounded []string) *figures {
 		return all.Stats, err
 	})
 	f.errors = sample.New(func(ctx context.Context) (report.ErrorReport, error) {
-		return store.Errors(ctx, report.ErrorFilter{})
+		return store.Errors(ctx, report.ErrorFilter{State: report.ErrorsOpen})
 	})
 	return f
 }

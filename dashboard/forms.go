@@ -36,7 +36,7 @@ func forms() []form {
 		{path: "/jobs/bulk", do: (*Dashboard).bulkJobs, back: func(r *http.Request) string { return address("/jobs", choice(r.PostForm).query) }},
 		{path: "/jobs/new", do: (*Dashboard).newJob, back: func(*http.Request) string { return "/jobs" }, again: (*Dashboard).editAgain},
 	}
-	for _, noun := range []string{"jobs", "queues", "limits", "schedules", "engines", "leases"} {
+	for _, noun := range []string{"jobs", "queues", "limits", "schedules", "engines", "leases", "errors"} {
 		all = append(all, form{
 			path: "/" + noun + "/{name}/{verb}",
 			do: func(b *Dashboard, r *http.Request) (flash, error) {
@@ -122,6 +122,9 @@ func (b *Dashboard) operate(r *http.Request, op ops.Operation, name string) (fla
 	if err := b.api.Call(r.Context(), op, in, out); err != nil {
 		return flash{}, err
 	}
+	if op.Describe().Noun() == ops.ListErrors.Noun() {
+		b.figures.errors.Forget()
+	}
 	said := flash{OK: true, Text: sentence(op.Said(in, out))}
 	switch out := out.(type) {
 	case *stint.Receipt:
@@ -177,8 +180,8 @@ func (b *Dashboard) bulkJobs(r *http.Request) (flash, error) {
 	}
 	selection := ops.SelectionOf(in)
 	var ids []stint.ID // of a group
-	if groupOf(r.PostForm) != nil {
-		if ids, err = b.groupJobs(r.Context(), op, r.PostForm); err != nil || len(ids) == 0 {
+	if group := groupOf(r.PostForm); group != nil {
+		if ids, err = b.groupJobs(r.Context(), op, group, r.PostForm); err != nil || len(ids) == 0 {
 			return flash{OK: true, Text: sentence(ops.TallyText(nil))}, err
 		}
 	} else if selection.Filter, err = choice(r.PostForm).filter(); err != nil {

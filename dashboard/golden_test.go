@@ -184,12 +184,17 @@ func goldenPages(t *testing.T) map[string]struct {
 		"queues":         {"/queues", queuesPage{Backlog: seen([]report.DueGroup(nil)), Rates: seen(ended{}), Rows: []queueRow{{Name: "mail", Queued: new(int64(12)), Oldest: noon.Add(-time.Hour), Ended: 500, Failed: 3, Hour: []float64{0, 1, 499, 0}, Engines: 1, Slots: 8}, {Name: "old", Pause: &store.QueueInfo{Name: "old", Paused: noon.Add(-2 * time.Hour), By: "ann", Why: "a <leak>"}}}}},
 		"kinds":          {"/kinds", kindsPage{Sort: "p95", Known: seen([]report.Stats(nil)), Rates: seen(ended{Behind: true}), Trends: seen(trends{}), Since: noon.Add(-24 * time.Hour), Rows: []kindRow{slow, {KindStats: report.KindStats{Kind: "gone"}}}, Slow: []stint.JobInfo{failed}}},
 		"kind":           {"/kinds/send_invoice", kindPage{kindRow: slow, partFigures: partFigures{Waiting: seen(report.Analytics{}), Active: seen(lately{report.Activity{AttemptFigures: ran}, lookedAt{2 * time.Second}})}, Failed: []stint.JobInfo{failed}}},
-		"errors": {"/errors", errorsPage{Report: seen(report.ErrorReport{Attempts: 30, CutOff: true, Groups: []report.ErrorGroup{
-			{Class: "panic", Place: "mail.send (mail.go:7)", Kind: "send_invoice", Attempts: 30, Jobs: 12, First: noon.Add(-time.Hour), Last: noon.Add(-time.Minute), Message: "index out of range", Job: 42}}})}},
-		"schedules": {"/schedules", schedulesPage{[]*store.ScheduleInfo{nightly}}},
-		"schedule":  {"/schedules/nightly", schedulePage{Schedule: view.Schedule{Schedule: nightly, Upcoming: []time.Time{noon.Add(13 * time.Hour)}, Jobs: []stint.JobInfo{waiting}}}},
-		"engines":   {"/engines", enginesPage{[]engineRow{worker}, []report.Metrics{counted}}},
-		"engine":    {"/engines/5", enginePage{engineRow: worker, Holds: []view.HeldJob{{ID: 43, Kind: "send_invoice", Queue: "mail", Attempt: 3, Begun: true, Ready: noon.Add(-time.Second)}}, More: 2, Metrics: &counted, CanBury: true}},
+		"errors": {"/errors", errorsPage{Report: seen(report.ErrorReport{Attempts: 37, CutOff: true, Counts: report.ErrorCounts{Open: 1, Returned: 1, Resolved: 2, Muted: 1}, From: noon.Add(-time.Hour), Step: 150 * time.Second, Groups: []report.ErrorGroup{
+			{Key: "fedcba9876543210", Class: "errors.errorString", Kind: "send_invoice", Pattern: "no order #", Attempts: 7, Jobs: 7, First: noon.Add(-time.Hour), Last: noon.Add(-time.Minute), Message: "no order <7>", Job: 41,
+				Trend: []int{0, 3, 4}, State: report.ErrorsReturned, At: noon.Add(-2 * time.Hour), By: "ann", Why: "a <fix>"},
+			{Key: "0123456789abcdef", Pattern: "index out of range", Trend: []int{29, 0, 1}, State: report.ErrorsOpen, Class: "panic", Place: "mail.send (mail.go:7)", Kind: "send_invoice", Attempts: 30, Jobs: 12, First: noon.Add(-time.Hour), Last: noon.Add(-time.Minute), Message: "index out of range", Job: 42}}})}},
+		"errors-one": {"/errors?key=0123456789abcdef", errorsPage{Key: "0123456789abcdef", Jobs: []stint.JobInfo{failed}, Report: seen(report.ErrorReport{Attempts: 30, Counts: report.ErrorCounts{Muted: 1}, From: noon.Add(-time.Hour), Step: 150 * time.Second, Groups: []report.ErrorGroup{
+			{Key: "0123456789abcdef", Pattern: "index out of range", Trend: []int{29, 0, 1}, State: report.ErrorsMuted, At: noon.Add(-2 * time.Hour), Class: "panic", Kind: "send_invoice", Attempts: 30, Jobs: 12, First: noon.Add(-time.Hour), Last: noon.Add(-time.Minute), Message: "index out of range", Job: 42}}})}},
+		"errors-hidden": {"/errors", errorsPage{Report: seen(report.ErrorReport{Counts: report.ErrorCounts{Resolved: 1}})}},
+		"schedules":     {"/schedules", schedulesPage{[]*store.ScheduleInfo{nightly}}},
+		"schedule":      {"/schedules/nightly", schedulePage{Schedule: view.Schedule{Schedule: nightly, Upcoming: []time.Time{noon.Add(13 * time.Hour)}, Jobs: []stint.JobInfo{waiting}}}},
+		"engines":       {"/engines", enginesPage{[]engineRow{worker}, []report.Metrics{counted}}},
+		"engine":        {"/engines/5", enginePage{engineRow: worker, Holds: []view.HeldJob{{ID: 43, Kind: "send_invoice", Queue: "mail", Attempt: 3, Begun: true, Ready: noon.Add(-time.Second)}}, More: 2, Metrics: &counted, CanBury: true}},
 		"database": {"/database", databasePage{Findings: seen([]report.Finding{finding}), Signs: seen(report.Facts{Sizes: []report.Size{{Name: "entries", Bytes: 3 << 30, Rows: 11_000_000}, {Name: "meta", Bytes: 8192}}}),
 			Leases: []store.Lease{{Name: "retention", Engine: 5, Instance: "one", Acquired: noon.Add(-time.Hour), Expires: noon.Add(5 * time.Second)}}, Schema: store.SchemaInfo{Where: "stint", Installed: 1, Known: 1}}},
 		"metrics": {"/figures", metricsPage{[]report.Metrics{counted, {Instance: "two", Since: noon.Add(-time.Hour), At: noon}}, true}},

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"errors"
 	"html/template"
 	"maps"
@@ -167,7 +168,7 @@ func (b *Dashboard) bulk(r *http.Request) (any, error) {
 	p := bulkPage{Verb: verbNamed(op.Describe().Verb()), Filter: choice(q), Group: groupOf(q)}
 	switch {
 	case p.Group != nil:
-		ids, err := b.groupJobs(r.Context(), op, q)
+		ids, err := b.groupJobs(r.Context(), op, p.Group, q)
 		if err != nil {
 			return nil, err
 		}
@@ -207,16 +208,22 @@ func (b *Dashboard) bulk(r *http.Request) (any, error) {
 // bulkNamed shows jobs that are named, and not chosen by a filter: of a group of errors, or ticked.
 func (b *Dashboard) bulkNamed(r *http.Request, ids []stint.ID, p bulkPage) (_ any, err error) {
 	p.Matched = len(ids)
+	p.First, p.Crew, err = b.firstOf(r.Context(), ids)
+	return p, err
+}
+
+// firstOf reads the first few of jobs, and what must be known to tell their situation.
+func (b *Dashboard) firstOf(ctx context.Context, ids []stint.ID) (first []stint.JobInfo, crew view.Crew, err error) {
 	for _, id := range ids[:min(len(ids), 10)] {
-		j, err := b.store.Job(r.Context(), id)
+		j, err := b.store.Job(ctx, id)
 		if errors.Is(err, stint.ErrNotFound) {
 			continue // it was deleted meanwhile
 		}
 		if err != nil {
-			return nil, err
+			return nil, crew, err
 		}
-		p.First = append(p.First, *j)
+		first = append(first, *j)
 	}
-	p.Crew, err = view.CrewFor(r.Context(), b.store, p.First...)
-	return p, err
+	crew, err = view.CrewFor(ctx, b.store, first...)
+	return first, crew, err
 }

@@ -28,6 +28,7 @@ func Describe(schemas huma.Registry) {
 		reflect.TypeFor[store.DeleteStatus](): reflect.TypeFor[deleted](),
 		reflect.TypeFor[store.ChangeResult](): reflect.TypeFor[changeResults](),
 		reflect.TypeFor[report.Severity]():    reflect.TypeFor[severities](),
+		reflect.TypeFor[report.ErrorState]():  reflect.TypeFor[errorStates](),
 	} {
 		schemas.RegisterTypeAlias(as, of)
 	}
@@ -42,6 +43,7 @@ type (
 	deleted       string
 	changeResults string
 	severities    string
+	errorStates   string
 	nanoseconds   int64
 )
 
@@ -75,6 +77,8 @@ func (changeResults) Schema(huma.Registry) *huma.Schema {
 func (severities) Schema(huma.Registry) *huma.Schema {
 	return oneOf(report.SeverityProblem, report.SeverityWarning, report.SeverityNote)
 }
+
+func (errorStates) Schema(huma.Registry) *huma.Schema { return oneOf(report.ErrorStates...) }
 
 func (nanoseconds) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeInteger, Format: "int64", Description: "Nanoseconds"}

@@ -97,34 +97,6 @@ func (f AnalyticsFilter) filter(ctx context.Context, l *Local) (report.Analytics
 	return g, err
 }
 
-// ListErrors groups what went wrong.
-var ListErrors = declare(&Op[ErrorsInput, report.ErrorReport]{
-	Decl: Decl{
-		Name: "errors", Method: http.MethodGet, Path: "/errors", Tag: figures, Summary: "Group what went wrong by class, place and kind",
-		Doc: "Attempts that failed or were lost, also those of jobs that were tried again: the newest 10,000 that fit. `cut_off` says that there may be more. A panic has a place, the function that panicked.",
-	},
-	do: func(ctx context.Context, l *Local, in *ErrorsInput) (report.ErrorReport, error) {
-		f := report.ErrorFilter{Kind: in.Kind, Queue: in.Queue}
-		if err := l.read(ctx, "query", moment{"since", in.Since, &f.Since}); err != nil {
-			return report.ErrorReport{}, err
-		}
-		found, err := l.Store.Errors(ctx, f)
-		if l.blind(ctx) {
-			for i := range found.Groups {
-				found.Groups[i].Message = ""
-			}
-		}
-		return found, err
-	},
-})
-
-// ErrorsInput chooses errors.
-type ErrorsInput struct {
-	Kind  string `query:"kind" maxLength:"255"`
-	Queue string `query:"queue" maxLength:"255" doc:"Where the attempt was"`
-	Since When   `query:"since" doc:"Only what ended at this instant or later"`
-}
-
 // Stats tells how the attempts of each kind went.
 var Stats = declare(&Op[StatsInput, List[report.KindStats]]{
 	Decl: Decl{

@@ -218,6 +218,7 @@ type Store interface {
 	report.LiveStats
 	report.ActivityStats
 	report.ErrorAnalyst
+	report.ErrorMarker
 	report.StatsStore
 	report.MetricsKeeper
 	report.Source

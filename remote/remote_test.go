@@ -230,6 +230,7 @@ func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 		store.Questioner
 		store.LogReader
 		report.LiveStats
+		report.ErrorAnalyst
 		Engines(ctx context.Context) ([]store.EngineInfo, error)
 		EngineMetrics(ctx context.Context) ([]report.Metrics, error)
 		Leases(ctx context.Context) ([]store.Lease, error)
@@ -271,11 +272,21 @@ func tellsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 		"DueBy nonsense": func(ctx context.Context, s both) (any, error) {
 			return s.DueBy(ctx, "colour", report.AnalyticsFilter{}, 0)
 		},
-		"Engines":       func(ctx context.Context, s both) (any, error) { return s.Engines(ctx) },
-		"Metrics":       func(ctx context.Context, s both) (any, error) { return s.EngineMetrics(ctx) },
-		"Leases":        func(ctx context.Context, s both) (any, error) { return s.Leases(ctx) },
-		"Limits":        func(ctx context.Context, s both) (any, error) { return s.Limits(ctx) },
-		"Gates":         func(ctx context.Context, s both) (any, error) { return s.Gates(ctx, "tenant", 5) },
+		"Engines": func(ctx context.Context, s both) (any, error) { return s.Engines(ctx) },
+		"Metrics": func(ctx context.Context, s both) (any, error) { return s.EngineMetrics(ctx) },
+		"Leases":  func(ctx context.Context, s both) (any, error) { return s.Leases(ctx) },
+		"Limits":  func(ctx context.Context, s both) (any, error) { return s.Limits(ctx) },
+		"Gates":   func(ctx context.Context, s both) (any, error) { return s.Gates(ctx, "tenant", 5) },
+		"Errors":  func(ctx context.Context, s both) (any, error) { return s.Errors(ctx, report.ErrorFilter{}) },
+		"Errors of some": func(ctx context.Context, s both) (any, error) {
+			return s.Errors(ctx, report.ErrorFilter{Kind: "mail", Queue: "post", Since: at.Add(-time.Hour), State: report.ErrorsOpen})
+		},
+		"Errors of a state": func(ctx context.Context, s both) (any, error) {
+			return s.Errors(ctx, report.ErrorFilter{State: report.ErrorsMuted})
+		},
+		"Errors of a key": func(ctx context.Context, s both) (any, error) {
+			return s.Errors(ctx, report.ErrorFilter{Key: "0123456789abcdef"})
+		},
 		"Gates of none": func(ctx context.Context, s both) (any, error) { return s.Gates(ctx, "fax", 5) },
 	}
 	for id := range stint.ID(10) {
@@ -683,6 +694,32 @@ func TestQueuesSchedulesEnginesAndLeasesAreChanged(t *testing.T) {
 	}
 	if _, err := server.RemoveSchedule(ctx, "daily", ""); !errors.Is(err, stint.ErrNoSchedule) {
 		t.Errorf("removed twice: %v", err)
+	}
+
+	wrong, err := server.Errors(ctx, report.ErrorFilter{})
+	if err != nil || len(wrong.Groups) == 0 {
+		t.Fatalf("the errors are %+v, %v", wrong, err)
+	}
+	key := wrong.Groups[0].Key
+	for _, s := range []report.ErrorState{report.ErrorsMuted, report.ErrorsResolved} {
+		m, err := server.MarkErrors(ctx, report.ErrorMark{Key: key, State: s, By: "nobody", Why: "why"})
+		if err != nil || m.At.IsZero() || m.Key != key || m.State != s || m.By != "ann" || m.Why != "why" {
+			t.Errorf("marked as %s: %+v, %v", s, m, err)
+		}
+		if r, err := st.Errors(ctx, report.ErrorFilter{State: s}); err != nil || len(r.Groups) != 1 || r.Groups[0].Key != key {
+			t.Errorf("%s are %+v, %v", s, r.Groups, err)
+		}
+	}
+	if _, err := server.MarkErrors(ctx, report.ErrorMark{Key: "0123456789abcdef", State: report.ErrorsMuted}); !errors.Is(err, ops.ErrNoErrors) {
+		t.Errorf("marking what there is not: %v", err)
+	}
+	if _, err := server.MarkErrors(ctx, report.ErrorMark{Key: key, State: report.ErrorsOpen}); !errors.Is(err, stint.ErrInvalid) {
+		t.Errorf("marking as open: %v", err)
+	}
+	for _, want := range []bool{true, false} {
+		if is, err := server.ReopenErrors(ctx, key); is != want || err != nil {
+			t.Errorf("reopened: %v, %v, want %v", is, err, want)
+		}
 	}
 
 	d, had, err := server.Revoke(ctx, "retention", "somebody", "it swaps")

@@ -438,5 +438,24 @@ func (s *Store) DueBy(ctx context.Context, field report.Field, f report.Analytic
 
 // Errors implements [report.ErrorAnalyst].
 func (s *Store) Errors(ctx context.Context, f report.ErrorFilter) (report.ErrorReport, error) {
-	return ops.ListErrors.Call(ctx, s, ops.ErrorsInput{Kind: f.Kind, Queue: f.Queue, Since: ops.At(f.Since)})
+	return ops.ListErrors.Call(ctx, s, ops.ErrorsOf(f))
+}
+
+// MarkErrors marks a group of errors, as [report.ErrorMarker] does, or is [ops.ErrNoErrors]
+// when there is none.
+func (s *Store) MarkErrors(ctx context.Context, m report.ErrorMark) (report.ErrorMark, error) {
+	if err := m.Check(); err != nil {
+		return report.ErrorMark{}, err
+	}
+	op := ops.MuteErrors
+	if m.State == report.ErrorsResolved {
+		op = ops.ResolveErrors
+	}
+	return op.Call(ctx, s, ops.ErrorsMark{ErrorsKey: ops.ErrorsKey{Key: m.Key}, Body: ops.ErrorsWhy{Why: ops.Why{Why: m.Why}}})
+}
+
+// ReopenErrors implements [report.ErrorMarker].
+func (s *Store) ReopenErrors(ctx context.Context, key string) (bool, error) {
+	c, err := ops.ReopenErrors.Call(ctx, s, ops.ErrorsKey{Key: key})
+	return c.Changed, err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -240,50 +239,5 @@ func (s *Store) DueBy(ctx context.Context, field report.Field, f report.Analytic
 			g.Jobs = q.ColumnInt64(1)
 			return nil
 		}, text, args...)
-	})
-}
-
-var _ report.ErrorAnalyst = (*Store)(nil)
-
-// newestErrorsSQL are the newest attempts that failed or were lost: the newest of
-// each part of the index of what went wrong, which has them by position.
-const newestErrorsSQL = `
-select pos from (
-  select * from (select pos from stint_executions indexed by stint_executions_rare where outcome <> 1 and outcome = 2 and final = 0 order by pos desc limit ?1)
-  union all
-  select * from (select pos from stint_executions indexed by stint_executions_rare where outcome <> 1 and outcome = 2 and final = 1 order by pos desc limit ?1)
-  union all
-  select * from (select pos from stint_executions indexed by stint_executions_rare where outcome <> 1 and outcome = 5 and final = 0 order by pos desc limit ?1)
-  union all
-  select * from (select pos from stint_executions indexed by stint_executions_rare where outcome <> 1 and outcome = 5 and final = 1 order by pos desc limit ?1)
-) order by pos desc limit ?1`
-
-const (
-	countErrorsSQL = `select count(*) from (` + newestErrorsSQL + `)`
-
-	// Of a stack it takes the part that tells the place.
-	errorsSQL = `
-	select ifnull(x.job, x.pos), e.kind, ifnull(x.error ->> '$.class', iif(x.outcome = 5, 'lost', '')), substr(ifnull(x.error ->> '$.message', ''), 1, 1000),
-	       ifnull(substr(x.error ->> '$.stack', nullif(instr(x.error ->> '$.stack', char(10) || 'panic('), 0) + 1, 2000), ''), x.finished
-	from (` + newestErrorsSQL + `) n
-	cross join stint_entries e on e.pos = n.pos
-	cross join stint_executions x on x.pos = n.pos
-	where (?2 is null or e.kind = ?2) and (?3 is null or e.queue = ?3) and x.finished >= ?4
-	order by n.pos desc limit ?5`
-)
-
-// Errors implements [report.ErrorAnalyst].
-func (s *Store) Errors(ctx context.Context, f report.ErrorFilter) (report.ErrorReport, error) {
-	look, since := f.Look(), int64(math.MinInt64)
-	if !f.Since.IsZero() {
-		since = ceilMicro(f.Since)
-	}
-	return reading(ctx, s, "group errors", func(c *conn) (report.ErrorReport, error) {
-		seen, err := oneRow(c, firstNumber[int], countErrorsSQL, look+1)
-		if err != nil {
-			return report.ErrorReport{}, err
-		}
-		all, err := fieldsOf[report.FailedAttempt](c, errorsSQL, look+1, nilText(f.Kind), nilText(f.Queue), since, report.MaxErrors+1)
-		return report.GroupErrors(all, seen > look), err
 	})
 }

@@ -65,6 +65,7 @@ type database struct {
 	held      map[store.EngineID]bool
 	deleted   map[store.Position]bool
 	paused    map[string]store.QueueInfo
+	errors    map[string]report.ErrorMark // by the keys of groups
 	schedules map[string]*store.ScheduleInfo
 	leases    map[string]store.Lease
 	limits    map[string]store.LimitInfo
@@ -136,6 +137,7 @@ func (d *database) reset() {
 	d.cancelled = map[stint.ID]mark{}
 	d.deleted = map[store.Position]bool{}
 	d.paused = map[string]store.QueueInfo{}
+	d.errors = map[string]report.ErrorMark{}
 	d.schedules = map[string]*store.ScheduleInfo{}
 	d.leases = map[string]store.Lease{}
 	d.limits, d.gates = map[string]store.LimitInfo{}, map[string]store.GateState{}

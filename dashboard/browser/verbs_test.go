@@ -13,6 +13,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/link"
+	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/store"
 )
 
@@ -240,6 +241,31 @@ func TestAGroupOfErrorsIsDoneAgain(t *testing.T) {
 			t.Errorf("of the kind %s there are %v", c.kind, got)
 		}
 	}
+}
+
+func TestAGroupOfErrorsIsResolvedReopenedAndMuted(t *testing.T) {
+	b := newBoard(t)
+	stop := b.work()
+	b.becomes(b.enqueue("bad"), stint.Failed)
+	stop()
+	is := func(want report.ErrorState, why string) {
+		t.Helper()
+		r, err := b.store.Errors(t.Context(), report.ErrorFilter{})
+		if err != nil || len(r.Groups) != 1 || r.Groups[0].State != want || r.Groups[0].Why != why {
+			t.Fatalf("the errors are %+v, %v, want them to be %s: %q", r.Groups, err, want, why)
+		}
+	}
+	b.visit("/errors")
+	b.reload(`document.querySelector("table.rows") !== null`)
+	b.enter(`form[action$="/resolve"] input[name=why]`, "it is fixed")
+	b.submit(`form[action$="/resolve"] button:not([formaction])`)
+	is(report.ErrorsResolved, "it is fixed")
+	b.visit("/errors?state=resolved")
+	b.submit(`form[action$="/reopen"] button`)
+	is(report.ErrorsOpen, "")
+	b.visit("/errors?state=all")
+	b.submit(`form button[formaction$="/mute"]`)
+	is(report.ErrorsMuted, "")
 }
 
 // Verbs of queues, schedules, engines and leases.

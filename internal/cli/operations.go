@@ -157,6 +157,8 @@ func hintName(err error) error {
 		return withHint(err, "stint schedules list shows those that there are")
 	case errors.Is(err, ops.ErrNoLimit):
 		return withHint(err, "stint limits shows those that there are")
+	case errors.Is(err, ops.ErrNoErrors):
+		return withHint(err, "stint errors --state all shows the groups that there are; --kind looks further back")
 	case errors.Is(err, ops.ErrFreeLease):
 		return withHint(err, "stint leases list shows who holds which")
 	case errors.Is(err, store.ErrBurialBlocked):

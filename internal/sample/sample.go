@@ -52,7 +52,8 @@ func Pause(took time.Duration, n int) time.Duration {
 	return max(leastAge, time.Duration(n)*costShare*took)
 }
 
-// New returns a sample of the value that a function reads. Its calls do not overlap.
+// New returns a sample of the value that a function reads. Its calls do not overlap, unless the
+// value is forgotten meanwhile.
 func New[T any](take func(ctx context.Context) (T, error)) *Sample[T] {
 	return &Sample[T]{take: take}
 }
@@ -86,7 +87,7 @@ func (s *Sample[T]) Get(ctx context.Context) Seen[T] {
 	soon := s.took < patience
 	if s.ready == nil && (age >= s.pause() || calm && soon && age >= leastAge) {
 		s.ready = make(chan struct{})
-		go s.look(context.WithoutCancel(ctx))
+		go s.look(context.WithoutCancel(ctx), s.ready)
 	}
 	ready := s.ready
 	wait := ready != nil && calm && (s.ended.IsZero() || soon)
@@ -113,17 +114,29 @@ func (s *Sample[T]) try(ctx context.Context) (value T, err error) {
 	return s.take(ctx)
 }
 
-func (s *Sample[T]) look(ctx context.Context) {
+// Forget has the next Get look again, for who has just changed what is read. A look that is
+// under way is one of before, and its value is dropped.
+func (s *Sample[T]) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended, s.ready = time.Time{}, nil
+}
+
+// look reads the value, and closes ready.
+func (s *Sample[T]) look(ctx context.Context, ready chan struct{}) {
+	defer close(ready)
 	ctx, cancel := context.WithTimeout(ctx, longestSee)
 	defer cancel()
 	began := time.Now()
 	value, err := s.try(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ready != ready {
+		return // it was forgotten
+	}
 	if err == nil {
 		s.last.Value, s.last.At = value, began
 	}
 	s.last.Err, s.ended, s.took = err, time.Now(), time.Since(began)
-	close(s.ready)
 	s.ready = nil
 }

@@ -213,3 +213,34 @@ func TestWhatWasKnownStaysWhenALookFails(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatIsForgottenIsLookedAtAgainAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		truth, takes := "before", 100*time.Millisecond
+		s := New(func(context.Context) (string, error) {
+			seen := truth
+			time.Sleep(takes)
+			return seen, nil
+		})
+		get := func(want string) {
+			t.Helper()
+			if got := s.Get(t.Context()); got.Value != want {
+				t.Errorf("it is %q, want %q", got.Value, want)
+			}
+		}
+		get("before")
+		truth = "after"
+		get("before") // it is not old yet
+		s.Forget()
+		get("after")
+
+		time.Sleep(time.Hour)
+		go s.Get(t.Context())
+		time.Sleep(takes / 2) // a look is under way
+		truth = "later"
+		s.Forget()
+		go s.Get(t.Context())
+		time.Sleep(takes * 6 / 10) // that look has ended, and the next one has not
+		get("later")
+	})
+}

@@ -521,6 +521,16 @@ create table stint.changes (
 -- What was done to one thing, which may be long ago.
 create index changes_subject on stint.changes (subject, n) where subject is not null;
 
+-- What people decided about groups of errors: of the last 10,000. A group that is not here
+-- is open. Which errors are a group the program says.
+create table stint.error_groups (
+  key   text        collate "C" primary key check (key ~ '^[0-9a-f]{16}$'), -- the group's
+  state text        not null check (state in ('resolved', 'muted')), -- resolved until such an error comes again; muted whatever comes
+  at    timestamptz not null default clock_timestamp(), -- when that was decided
+  by    text,                 -- by whom
+  why   text                  -- as they said
+);
+
 -- How attempts went, by the hour in which they ended, and of the last two days by
 -- the minute: of each kind, in each queue, with each outcome. It holds the attempts
 -- that ended before summed.until, and those that were deleted. Durations are

@@ -505,6 +505,16 @@ create table stint_changes (
 -- What was done to one thing, which may be long ago.
 create index stint_changes_subject on stint_changes (subject) where subject is not null;
 
+-- What people decided about groups of errors: of the last 10,000. A group that is not here
+-- is open. Which errors are a group the program says.
+create table stint_error_groups (
+  key   text primary key check (length(key) = 16 and key not glob '*[^0-9a-f]*'), -- the group's
+  state text not null check (state in ('resolved', 'muted')), -- resolved until such an error comes again; muted whatever comes
+  at    integer not null, -- when that was decided
+  by    text check (by <> ''), -- by whom
+  why   text check (why <> '') -- as they said
+) strict, without rowid;
+
 -- How attempts went, by the hour in which they ended, and of the last two days by
 -- the minute: of each kind, in each queue, with each outcome. Durations are
 -- microseconds.
