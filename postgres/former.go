@@ -17,8 +17,8 @@ const formerSQL = `
 select h.token, h.instance, h.host, h.pid, h.version, h.queues, h.kinds, h.slots, h.ttl, h.joined, coalesce(h.beat, h.ended), h.drain,
        h.ended, h.why, coalesce(h.buried_by, 0), coalesce(b.instance, ''), h.freed, h.lost, h.lost_at
 from stint.engine_history h left join stint.engine_history b on b.token = h.buried_by
-where h.ended is not null and ($1::bigint[] is null or h.token = any ($1)) and ($2::timestamptz is null or h.ended >= $2)
-order by h.ended desc, h.token limit $3`
+where h.ended is not null and ($1::bigint[] is null or h.token = any ($1)) and ($2::timestamptz is null or h.ended >= $2) and ($3 = '' or h.instance = $3)
+order by h.ended desc, h.token limit $4`
 
 // FormerEngines implements [store.EngineHistory].
 func (s *Store) FormerEngines(ctx context.Context, f store.FormerFilter) ([]store.FormerEngine, error) {
@@ -26,7 +26,7 @@ func (s *Store) FormerEngines(ctx context.Context, f store.FormerFilter) ([]stor
 	if !f.Since.IsZero() {
 		since = &f.Since
 	}
-	return collect(ctx, s.pool, "list engines that are gone", s.sql.in(formerSQL), []any{noneNull(f.Engines), since, cmp.Or(f.Limit, 100)}, func(row pgx.CollectableRow) (store.FormerEngine, error) {
+	return collect(ctx, s.pool, "list engines that are gone", s.sql.in(formerSQL), []any{noneNull(f.Engines), since, f.Instance, cmp.Or(f.Limit, 100)}, func(row pgx.CollectableRow) (store.FormerEngine, error) {
 		var (
 			e   store.FormerEngine
 			ttl int64

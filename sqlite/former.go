@@ -15,8 +15,8 @@ const formerSQL = `
 select h.token, h.instance, h.host, h.boot_id, h.pid, h.pid_started, h.version, h.queues, h.kinds, h.slots, h.ttl, h.joined, ifnull(h.beat, h.ended), h.drain,
        h.ended, h.why, h.buried_by, b.instance, h.freed, h.lost, h.lost_at
 from stint_engine_history h left join stint_engine_history b on b.token = h.buried_by
-where h.ended is not null and h.ended >= ?2 and (?1 is null or h.token in (select value from json_each(?1)))
-order by h.ended desc, h.token limit ?3`
+where h.ended is not null and h.ended >= ?2 and (?1 is null or h.token in (select value from json_each(?1))) and (?3 = '' or h.instance = ?3)
+order by h.ended desc, h.token limit ?4`
 
 // FormerEngines implements [store.EngineHistory].
 func (s *Store) FormerEngines(ctx context.Context, f store.FormerFilter) ([]store.FormerEngine, error) {
@@ -31,7 +31,7 @@ func (s *Store) FormerEngines(ctx context.Context, f store.FormerFilter) ([]stor
 				&e.At, &e.Why, &e.By, &e.ByInstance, &e.Freed, &e.Lost, &e.LostAt)
 			e.TimeToLive = time.Duration(ttl) * time.Microsecond
 			return err
-		}, formerSQL, arrayOrNil(f.Engines), since, cmp.Or(f.Limit, 100))
+		}, formerSQL, arrayOrNil(f.Engines), since, f.Instance, cmp.Or(f.Limit, 100))
 	})
 }
 

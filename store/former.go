@@ -23,9 +23,10 @@ type EngineHistory interface {
 // FormerFilter chooses engines that are gone: those that fit all of its fields. A zero field does not
 // restrict.
 type FormerFilter struct {
-	Engines []EngineID // any of these
-	Since   time.Time  // whose end was at this instant or later
-	Limit   int        // how many at most; 0 means 100
+	Engines  []EngineID // any of these
+	Instance string
+	Since    time.Time // whose end was at this instant or later
+	Limit    int       // how many at most; 0 means 100
 }
 
 // FormerEngine is an engine that is gone.
@@ -40,8 +41,8 @@ type EngineEnd struct {
 	Why        string    `json:"why"`                 // [WhyLeft] and the others, or what a person said
 	By         EngineID  `json:"by,string,omitempty"` // the engine that buried it; 0 for itself, and for a person
 	ByInstance string    `json:"by_instance,omitempty"`
-	Freed      int       `json:"freed"` // entries that it held, and that were concluded for it: they run again elsewhere, or have ended
-	Lost       int       `json:"lost"`  // how many of these were lost: they had begun
+	Freed      int       `json:"freed" doc:"Entries that it held, and that were concluded for it: they run again elsewhere, or have ended"`
+	Lost       int       `json:"lost" doc:"How many of these were lost with it, since they had begun"`
 
 	LostAt []Position `json:"-"` // the first of these, up to [LostKept]; for stores
 }

@@ -40,7 +40,7 @@ var formerTests = []test{
 		want := store.EngineEnd{Why: store.WhyProcessGone, By: burier.Info.Token, ByInstance: burier.Info.Instance, Freed: 3, Lost: 1, LostAt: positions(held[1:2])}
 		noDiff(t, cmp.Diff(want, gone.EngineEnd), "its end (-want +got)")
 	}},
-	{"Engines that are gone are found by their tokens and by when they went, up to a number", func(t *T) {
+	{"Engines that are gone are found by their tokens, by their names and by when they went, up to a number", func(t *T) {
 		var all []store.EngineID
 		for range 3 {
 			w := t.join("k")
@@ -57,6 +57,8 @@ var formerTests = []test{
 			{store.FormerFilter{Limit: 2}, []store.EngineID{all[2], all[1]}},
 			{store.FormerFilter{Since: last[1].At}, []store.EngineID{all[2], all[1]}},
 			{store.FormerFilter{Engines: []store.EngineID{all[0], 4711, all[2]}}, []store.EngineID{all[2], all[0]}},
+			{store.FormerFilter{Instance: last[1].Instance}, []store.EngineID{all[1]}},
+			{store.FormerFilter{Instance: "nobody"}, nil},
 			{store.FormerFilter{Engines: []store.EngineID{all[0]}, Since: last[0].At}, nil},
 			{store.FormerFilter{Engines: []store.EngineID{t.join("k").Info.Token}}, nil},
 		} {

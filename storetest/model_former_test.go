@@ -17,6 +17,7 @@ func (m *model) FormerEngines(_ context.Context, f store.FormerFilter) ([]store.
 		switch {
 		case !gone && !m.is("lists the living as gone"):
 		case len(f.Engines) > 0 && !slices.Contains(f.Engines, token):
+		case f.Instance != "" && info.Instance != f.Instance:
 		case end.At.Before(f.Since) && !m.is("lists who went long ago"):
 		default:
 			end.ByInstance = m.history[end.By].Instance
