@@ -119,7 +119,7 @@ func goldenPages(t *testing.T) map[string]struct {
 	declared := &stint.KindInfo{Name: "send_invoice", Queue: "mail", Retry: retry.Default(), Timeout: time.Minute, Limits: []string{"smtp", "tenant by /customer"}, Declared: noon.Add(-time.Hour)}
 	ran := report.AttemptFigures{Ended: 60_000, PerSecond: 30_000, Execution: report.Percentiles{P50: 1500 * time.Microsecond, P95: time.Second, P99: 2 * time.Second}}
 	mail, other := "mail", "<other>"
-	finding := report.Finding{Severity: report.SeverityWarning, Code: "engine_dead", Subject: "engine two", Problem: "it does not beat", Remedy: "stint engines bury two"}
+	finding := report.Finding{Severity: report.SeverityWarning, Code: "engine_dead", Subject: "engine two", Problem: "it does not beat", Remedy: "stint engines bury two", Page: "/engines/6"}
 	return map[string]struct {
 		here string
 		data any

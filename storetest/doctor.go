@@ -34,6 +34,13 @@ var doctorTests = []test{
 		}
 		noDiff(t, gocmp.Diff(want, got), "(-want +got)")
 	}},
+	{"Of what is ready it is told whether it waits for limits", func(t *T) {
+		as[store.Limiter](t)
+		t.enqueue(job("k"), job("k", stint.Limited("l")), job("k", stint.Limited("l")))
+		got := t.backlogs()
+		slices.SortFunc(got, func(a, b report.Backlog) int { return cmp.Compare(a.Jobs, b.Jobs) })
+		expect(t, len(got) == 2 && !got[0].Limited && got[0].Jobs == 1 && got[1].Limited && got[1].Jobs == 2, "told is %+v, want one that waits for none and two that do", got)
+	}},
 	{"What it takes is told by its parts, and grows with what is enqueued", func(t *T) {
 		takes := func() (bytes int64) {
 			t.Helper()

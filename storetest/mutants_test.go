@@ -478,6 +478,8 @@ var mutants = []struct{ fault, group string }{
 	{"announces everything", "Bury"},
 	{"buries one claim only", "BuryRace"},
 
+	{"tells each firing for one that missed", "Fire"},
+	{"passes over limits", "Doctor"},
 	{"lists the living as gone", "Former"},
 	{"lists who went long ago", "Former"},
 	{"lists the first end first", "Former"},

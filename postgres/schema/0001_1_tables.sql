@@ -472,6 +472,7 @@ create table stint.schedules (
   fired       bigint not null default 0, -- jobs made
   skipped     bigint not null default 0, -- occurrences that would have overlapped
   passed      bigint not null default 0, -- occurrences that were missed and not made up for
+  passed_at   timestamptz,       -- when that was found of the last of them
   last_occurrence timestamptz,   -- of the last job that has one
   last_job    bigint,            -- the last job that it made
   created     timestamptz not null default clock_timestamp(), -- when it was first declared

@@ -407,6 +407,7 @@ create table stint_schedules (
   fired      integer not null default 0, -- jobs made
   skipped    integer not null default 0, -- occurrences that would have overlapped
   passed     integer not null default 0, -- occurrences that were missed and not made up for
+  passed_at  integer,            -- when that was found of the last of them
   last_occurrence integer,       -- of the last job that has one
   last_job   integer,            -- the last job that it made
   created    integer not null,   -- when it was first declared
