@@ -38,14 +38,13 @@ func (s *Store) FormerEngines(ctx context.Context, f store.FormerFilter) ([]stor
 	})
 }
 
-// lostSQL asks for the state of each job by its key.
+// lostSQL asks for each attempt and the state of its job by their keys: offset 0 keeps all of them from being joined.
 const lostSQL = `
 select j.id, x.attempt, j.kind, j.queue, j.state
-from stint.engine_history h
-cross join lateral unnest(h.lost_at) with ordinality as l(pos, i)
-join stint.executions x on x.pos = l.pos
-cross join lateral (select j.id, j.kind, j.queue, j.state from stint.jobs j where j.id = coalesce(x.job, x.pos)) j
-where h.token = $1 order by l.i`
+from (select l.pos, l.i from stint.engine_history h cross join lateral unnest(h.lost_at) with ordinality as l(pos, i) where h.token = $1 offset 0) l
+cross join lateral (select coalesce(x.job, x.pos) as job, x.attempt from stint.executions x where x.pos = l.pos offset 0) x
+cross join lateral (select j.id, j.kind, j.queue, j.state from stint.jobs j where j.id = x.job offset 0) j
+order by l.i`
 
 // LostAttempts implements [store.EngineHistory].
 func (s *Store) LostAttempts(ctx context.Context, engine store.EngineID) ([]store.LostAttempt, error) {

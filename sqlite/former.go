@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stint-go/stint/store"
@@ -35,16 +36,24 @@ func (s *Store) FormerEngines(ctx context.Context, f store.FormerFilter) ([]stor
 	})
 }
 
-const lostSQL = `
-select j.id, x.attempt, j.kind, j.queue, j.state
-from stint_engine_history h cross join json_each(h.lost_at) l
-cross join stint_executions x on x.pos = l.value
-cross join stint_jobs j on j.id = ifnull(x.job, x.pos)
-where h.token = ? order by l.key`
+const (
+	lostSQL = `
+	select ifnull(x.job, x.pos), x.attempt
+	from stint_engine_history h cross join json_each(h.lost_at) l cross join stint_executions x on x.pos = l.value
+	where h.token = ? order by l.key`
+
+	// Each job is asked for by itself: joined, the view would be made of all jobs.
+	jobStateSQL = `select kind, queue, state from stint_jobs where id = ?`
+)
 
 // LostAttempts implements [store.EngineHistory].
 func (s *Store) LostAttempts(ctx context.Context, engine store.EngineID) ([]store.LostAttempt, error) {
 	return reading(ctx, s, fmt.Sprintf("list what was lost with engine %d", engine), func(c *conn) ([]store.LostAttempt, error) {
-		return fieldsOf[store.LostAttempt](c, lostSQL, int64(engine))
+		all, err := readRows(c, func(a *store.LostAttempt, q *stmt) error { return q.scan(&a.Job, &a.Attempt) }, lostSQL, int64(engine))
+		for i := 0; i < len(all) && err == nil; i++ {
+			a := &all[i]
+			err = c.query(jobStateSQL, []any{int64(a.Job)}, func(q *stmt) error { return q.scan(&a.Kind, &a.Queue, &a.State) })
+		}
+		return slices.DeleteFunc(all, func(a store.LostAttempt) bool { return a.State == "" }), err
 	})
 }
