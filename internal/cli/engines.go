@@ -21,15 +21,18 @@ import (
 const enginesShowHelp = `show TOKEN|INSTANCE...: Show engines with the jobs that they hold
 
 Show prints engines with the jobs that each holds: those that it runs, and those that it
-took and has not begun. Of an engine that is gone it prints why it is, and the attempts that
-were lost with it, with what became of their jobs. stint engines bury frees the jobs of an engine that is dead or
-stuck, and they run again elsewhere; cancel those before that must not run again.`
+took and has not begun. stint engines bury frees the jobs of an engine that is dead or
+stuck, and they run again elsewhere; cancel those before that must not run again.
+
+Of an engine that is gone it prints why, and the attempts that were lost with it, with
+what became of their jobs.`
 
 const enginesGoneHelp = `gone: List engines that are gone, the last first
 
-Gone lists the engines that stopped and those that were buried: when, why, by which engine,
-how many jobs that they held were taken over, and how many of these had begun and were lost.
-stint engines show lists those. An engine is forgotten when the jobs that it ran are.
+Gone lists the engines that stopped and those that were buried: when, why, by which
+engine, how many jobs that they held were taken over, and how many of these had begun and
+were lost. stint engines show lists those. An engine is forgotten when the jobs that it
+ran are.
 
 ` + timesHelp
 
