@@ -295,6 +295,9 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		{"POST", "/schedules/none/run-now", "", 404, ""},
 		{"GET", "/engines/5", "", 404, ""},
 		{"POST", "/engines/5/bury", `{}`, 404, ""},
+		{"GET", "/engines/gone?since=soon", "", 422, "query.since"},
+		{"GET", "/engines/gone?engine=x", "", 422, "query.engine"},
+		{"GET", "/engines/gone?limit=0", "", 422, "query.limit"},
 		{"POST", "/leases/none/release", `{}`, 404, ""},
 		{"GET", "/analytics/due?by=nothing", "", 422, "query.by"},
 		{"GET", "/stats?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", "", 422, "query.until"},
@@ -957,6 +960,20 @@ func TestEnginesAreSeenDrainedAndBuried(t *testing.T) {
 	if engines := items[ops.Engine](s, 200, "GET", "/engines", nil); len(engines) != 0 {
 		t.Errorf("buried, it is still there: %+v", engines)
 	}
+	for _, query := range []string{"", "?engine=5,9223372036854775803&since=1h", "?instance=e1&limit=1"} {
+		gone := items[ops.Engine](s, 200, "GET", "/engines/gone"+query, nil)
+		if len(gone) != 1 || gone[0].Token != token || gone[0].State != "buried" || gone[0].Ended == nil || gone[0].Ended.Why != s.buriedWhy || gone[0].Ended.Freed != 1 {
+			t.Errorf("%q: gone is %+v", query, gone)
+		}
+	}
+	for _, query := range []string{"?engine=5", "?since=%2B1h", "?instance=e2"} {
+		if gone := items[ops.Engine](s, 200, "GET", "/engines/gone"+query, nil); len(gone) != 0 {
+			t.Errorf("%q: gone is %+v", query, gone)
+		}
+	}
+	if shown := get[ops.ShownEngine](s, 200, "GET", path, nil); shown.State != "buried" || shown.Instance != "e1" || shown.Ended == nil || len(shown.Holds) != 0 || len(shown.Lost) != 0 {
+		t.Errorf("buried, it is shown as %+v", shown)
+	}
 	if j := get[stint.JobInfo](s, 200, "GET", "/jobs/"+id.String(), nil); j.State != stint.Available {
 		t.Errorf("its job is %s", j.State)
 	}
@@ -1049,7 +1066,7 @@ func TestArgumentsAreHiddenFromViewers(t *testing.T) {
 // visible are the parameters that take any text, and compare it with nothing or with what every viewer
 // sees. Whoever adds one that does not belong here finds that a viewer may guess with
 // it what is hidden.
-var visible = []string{"kind", "queue", "tag", "urn", "source", "correlation", "schedule", "error_class", "longer", "span", "wait"}
+var visible = []string{"kind", "queue", "tag", "urn", "source", "correlation", "schedule", "error_class", "longer", "span", "wait", "instance"}
 
 // findsOutNothing tries every operation of the document: who asks may choose by no text
 // that could be compared with what is hidden, not even to count what fits.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -246,6 +247,19 @@ func (fixed) Engines(context.Context) ([]store.EngineInfo, error) {
 	return []store.EngineInfo{worker, silent}, nil
 }
 
+func (fixed) FormerEngines(_ context.Context, f store.FormerFilter) ([]store.FormerEngine, error) {
+	killed := store.FormerEngine{EngineInfo: worker, EngineEnd: store.EngineEnd{At: ago(time.Minute), Why: store.WhySilent, By: worker.Token, ByInstance: "one", Freed: 3, Lost: 2, LostAt: []store.Position{7}}}
+	killed.Token, killed.Instance, killed.Beat, killed.Running = 4, "killed <b>", ago(2*time.Minute), nil
+	stopped := killed
+	stopped.Token, stopped.Instance, stopped.EngineEnd = 3, "stopped", store.EngineEnd{At: ago(time.Hour), Why: store.WhyLeft}
+	all := []store.FormerEngine{killed, stopped}
+	return slices.DeleteFunc(all, func(e store.FormerEngine) bool { return len(f.Engines) > 0 && !slices.Contains(f.Engines, e.Token) }), nil
+}
+
+func (fixed) LostAttempts(context.Context, store.EngineID) ([]store.LostAttempt, error) {
+	return []store.LostAttempt{{Job: 42, Attempt: 1, Kind: "send_invoice", Queue: "mail", State: stint.Failed}}, nil
+}
+
 func (fixed) Held(context.Context, store.EngineID, int64, ...int64) ([]store.Claim, error) {
 	return []store.Claim{{Positions: []store.Position{7}}}, nil
 }
@@ -381,6 +395,8 @@ func TestAnswersAreAsTheyWere(t *testing.T) {
 		{"kinds", guard.Viewer, 200, "GET", "/kinds", ""},
 		{"engines", guard.Viewer, 200, "GET", "/engines", ""},
 		{"engine", guard.Viewer, 200, "GET", "/engines/9223372036854775803", ""},
+		{"engines_gone", guard.Viewer, 200, "GET", "/engines/gone", ""},
+		{"engine_gone", guard.Viewer, 200, "GET", "/engines/4", ""},
 		{"schedules", guard.Operator, 200, "GET", "/schedules", ""},
 		{"schedules_for_viewers", guard.Viewer, 200, "GET", "/schedules", ""},
 		{"schedule", guard.Operator, 200, "GET", "/schedules/nightly", ""},

@@ -94,6 +94,9 @@ func (hanging) Drain(ctx context.Context, _ store.EngineID) error { return hangs
 func (hanging) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 	return hang[[]store.EngineInfo](ctx)
 }
+func (hanging) FormerEngines(ctx context.Context, _ store.FormerFilter) ([]store.FormerEngine, error) {
+	return hang[[]store.FormerEngine](ctx)
+}
 func (hanging) Limits(ctx context.Context) ([]store.LimitInfo, error) {
 	return hang[[]store.LimitInfo](ctx)
 }

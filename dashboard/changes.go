@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
+	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/store"
@@ -16,7 +18,8 @@ import (
 type changesPage struct {
 	Filter  url.Values // by, operation, subject, before: what of them is not empty
 	Changes []store.Change
-	Next    template.URL // query of the next page
+	Engines map[string]string // the names of those that changes are about, by their tokens
+	Next    template.URL      // query of the next page
 }
 
 // Get is the value of a parameter.
@@ -45,5 +48,18 @@ func (b *Dashboard) changes(r *http.Request) (any, error) {
 		next.Set("before", strconv.FormatInt(list.Next, 10))
 		p.Next = template.URL(next.Encode())
 	}
+	if err != nil {
+		return nil, err
+	}
+	p.Engines, err = view.EnginesOf(r.Context(), b.store, p.Changes)
 	return p, err
+}
+
+// Engine is the name of the engine that a change is about; empty if it is about something else, or that is not
+// known any more.
+func (p changesPage) Engine(c store.Change) string {
+	if !strings.HasPrefix(c.Operation, "engines ") {
+		return ""
+	}
+	return p.Engines[c.Subject]
 }

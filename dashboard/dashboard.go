@@ -129,6 +129,7 @@ func New(store Store, c Config) (*Dashboard, error) {
 	if c.Metrics != nil {
 		inner.Handle("GET /metrics", c.Metrics)
 	}
+	inner.Handle("GET /figures", http.RedirectHandler(c.Path+"/engines#metrics", http.StatusMovedPermanently)) // where the metrics were
 	for i := range pages {
 		inner.Handle("GET "+pages[i].path, compressed(b.serve(&pages[i])))
 	}

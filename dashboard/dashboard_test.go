@@ -29,6 +29,7 @@ import (
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
+	"github.com/stint-go/stint/storetest"
 )
 
 const (
@@ -252,7 +253,7 @@ func (s *site) becomes(id stint.ID, states ...stint.State) *stint.JobInfo {
 // everyPage are the addresses of all pages, as far as they show the same to
 // everybody.
 func everyPage(ids map[string]stint.ID) []string {
-	all := []string{"/", "/jobs", "/jobs?state=failed&kind=bad", "/queues", "/kinds", "/errors", "/errors?kind=bad&hours=1.5", "/schedules", "/engines", "/database", "/figures"}
+	all := []string{"/", "/jobs", "/jobs?state=failed&kind=bad", "/queues", "/kinds", "/errors", "/errors?kind=bad&hours=1.5", "/schedules", "/engines", "/database"}
 	for _, id := range ids {
 		all = append(all, "/jobs/"+id.String())
 	}
@@ -838,5 +839,80 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	}
 	if len(seen) < 40 {
 		t.Errorf("there are only %d pages", len(seen))
+	}
+}
+
+func TestAnEngineThatIsGoneHasAPageThatSaysWhatBecameOfItsJobs(t *testing.T) {
+	s := open(t)
+	ctx := t.Context()
+	for token, name := range map[store.EngineID]string{4711: "killed <i>", 4712: "burier"} {
+		if err := s.store.Join(ctx, store.EngineInfo{Token: token, Instance: name, Host: "h", PID: 7, Slots: 2, TimeToLive: time.Hour}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := stint.NewClient(s.store).Enqueue(ctx, stint.KindInfo{Name: "lost"}.Job(nil)); err != nil {
+		t.Fatal(err)
+	}
+	claim, err := s.store.Claim(ctx, store.ClaimRequest{Engine: 4711, Serial: 1, Nonce: 1, Lane: store.LaneOf("default", 0, store.PartNormal, "").ID, Max: 1})
+	if err != nil || len(claim.Positions) != 1 {
+		t.Fatal(claim, err)
+	}
+	if _, err := s.store.Heartbeat(ctx, 4711, store.Heartbeat{Number: 1, Running: claim.Positions}); err != nil {
+		t.Fatal(err)
+	}
+	if status, _ := s.get("/engines/4711"); status != http.StatusOK {
+		t.Fatalf("living, its page answers %d", status)
+	}
+	if _, err := storetest.Bury(ctx, s.store, store.Burial{Engine: 4711, Why: store.WhySilent, By: 4712}, storetest.Judge); err != nil {
+		t.Fatal(err)
+	}
+	id := claim.Entries[0].ID.String()
+	for path, want := range map[string][]string{
+		"/engines":      {`href="/engines/4711">killed &lt;i&gt;</a>`, "buried: it sent no heartbeat within its time to live", `href="/engines/4712">burier</a>`},
+		"/engines/4711": {"Attempts lost with it", `href="/jobs/` + id + `"`, "1 job that it held; 1 of them had begun", `href="/engines/4712">burier</a>`, `state-available`},
+		"/jobs/" + id:   {`Lost with</dt><dd><a href="/engines/4711">killed &lt;i&gt;`},
+	} {
+		text := s.page(path)
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%s does not say %q:\n%s", path, w, said(text))
+			}
+		}
+	}
+	if strings.Contains(s.page("/engines/4711"), "/bury") {
+		t.Error("one that is gone can be buried")
+	}
+	res, err := s.client.Get(s.server.URL + "/figures")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if to := res.Request.URL; to.Path != "/engines" || to.Fragment != "metrics" {
+		t.Errorf("the old address of the metrics leads to %s", to)
+	}
+}
+
+func TestChangesNameEnginesInPlaceOfTokens(t *testing.T) {
+	s := open(t)
+	ctx := t.Context()
+	s.knock()
+	for token, name := range map[store.EngineID]string{4711: "gone", 4712: "living"} {
+		if err := s.store.Join(ctx, store.EngineInfo{Token: token, Instance: name, Slots: 2, TimeToLive: time.Hour}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []store.NewChange{{Way: "w", Operation: "engines drain", Subject: "4711"}, {Way: "w", Operation: "engines drain", Subject: "4712"}, {Way: "w", Operation: "engines bury", Subject: "4713"}, {Way: "w", Operation: "queues pause", Subject: "4712"}} {
+		if _, err := s.store.BeginChange(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := storetest.Bury(ctx, s.store, store.Burial{Engine: 4711}, storetest.Judge); err != nil {
+		t.Fatal(err)
+	}
+	text := s.page("/changes")
+	for _, want := range []string{`<a href="/engines/4711">gone</a>`, `<a href="/engines/4712">living</a>`, `<td><a href="/changes?subject=4713">4713</a></td>`, `<td><a href="/changes?subject=4712">4712</a></td>`} {
+		if strings.Count(text, want) != 1 {
+			t.Errorf("%q is not there once", want)
+		}
 	}
 }

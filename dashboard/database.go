@@ -43,17 +43,6 @@ func (b *Dashboard) database(r *http.Request) (any, error) {
 	return p, err
 }
 
-// metricsPage shows what engines counted.
-type metricsPage struct {
-	Engines []report.Metrics // the newest first
-	Served  bool             // whether there is /metrics
-}
-
-func (b *Dashboard) metrics(r *http.Request) (any, error) {
-	all, err := b.store.EngineMetrics(r.Context())
-	return metricsPage{all, b.config.Metrics != nil}, err
-}
-
 // line is one figure of an engine's metrics.
 type line struct {
 	Part, What, Figure string

@@ -108,6 +108,10 @@ func goldenPages(t *testing.T) map[string]struct {
 		Token: 5, Instance: "one", Host: "h1", PID: 11, Version: "v1.2.3", Queues: []string{"mail", "default"}, Kinds: []string{"send_invoice"}, Slots: 8, TimeToLive: 6 * time.Second,
 		Joined: noon.Add(-time.Hour), Beat: noon.Add(-time.Second), Running: make([]store.Position, 8),
 	}, view.Working}
+	killed := formerRow{store.FormerEngine{EngineInfo: worker.EngineInfo, EngineEnd: store.EngineEnd{At: noon.Add(-10 * time.Minute), Why: store.WhyProcessGone, By: 5, ByInstance: "one", Freed: 5, Lost: 3}}}
+	killed.Token, killed.Instance, killed.PID, killed.Beat = 4, "killed <b>", 10, noon.Add(-11*time.Minute)
+	stopped := store.FormerEngine{EngineInfo: worker.EngineInfo, EngineEnd: store.EngineEnd{At: noon.Add(-20 * time.Minute), Why: store.WhyLeft}}
+	stopped.Token, stopped.Instance = 3, "stopped"
 	counted := report.Metrics{Instance: "one", Engine: 5, Since: noon.Add(-time.Hour), At: noon.Add(-5 * time.Second), Workers: report.WorkerMetrics{Running: 3, Run: 1234, Succeeded: 1200, Failed: 34, Working: time.Hour},
 		Retention: report.RetentionMetrics{Deleted: 12, Clean: noon.Add(-time.Minute), Kept: 24 * time.Hour}}
 	sums := report.KindStats{Kind: "send_invoice", Totals: report.Totals{Attempts: 200, Took: report.Durations{Count: 199, Fastest: time.Millisecond, Longest: 3 * time.Second, Total: 100 * time.Second}, LastAt: noon.Add(-time.Minute)},
@@ -117,7 +121,7 @@ func goldenPages(t *testing.T) map[string]struct {
 	slow := kindRow{KindStats: sums, Hour: []float64{1, 2, 60}, Ended: 60_000, Declared: declared, Trend: trend{
 		Now: pastTimes{ran.Execution, 60_000}, Yesterday: pastTimes{report.Percentiles{P50: time.Millisecond, P95: 400 * time.Millisecond, P99: time.Second}, 50_000}}}
 	mail, other := "mail", "<other>"
-	finding := report.Finding{Severity: report.SeverityWarning, Code: "engine_dead", Subject: "engine two", Problem: "it does not beat", Remedy: "stint engines bury two"}
+	finding := report.Finding{Severity: report.SeverityWarning, Code: "engine_dead", Subject: "engine two", Problem: "it does not beat", Remedy: "stint engines bury two", Page: "/engines/6"}
 	return map[string]struct {
 		here string
 		data any
@@ -144,7 +148,6 @@ func goldenPages(t *testing.T) map[string]struct {
 			Limit: &limits[0], LimitName: "queue=mail", AllEngines: []engineRow{worker}}},
 		"queue-unknown": {"/queues/mail", queuePage{queueRow: queueRow{Name: "mail"}, LimitName: "queue=mail"}},
 		"queues-none":   {"/queues", queuesPage{Backlog: seen([]report.DueGroup(nil))}},
-		"metrics-none":  {"/figures", metricsPage{}},
 		"changes-none":  {"/changes", changesPage{}},
 		"overview-none": {"/", overviewPage{Empty: true}},
 		"jobs":          {"/jobs?" + filter.query.Encode(), jobsPage{Filter: filter, Jobs: []stint.JobInfo{waiting, failed}, Kinds: []string{"send_invoice"}, Queues: []string{"mail"}, Next: filter.With("before", "42")}},
@@ -193,13 +196,17 @@ func goldenPages(t *testing.T) map[string]struct {
 		"errors-hidden": {"/errors", errorsPage{Report: seen(report.ErrorReport{Counts: report.ErrorCounts{Resolved: 1}})}},
 		"schedules":     {"/schedules", schedulesPage{[]*store.ScheduleInfo{nightly}}},
 		"schedule":      {"/schedules/nightly", schedulePage{Schedule: view.Schedule{Schedule: nightly, Upcoming: []time.Time{noon.Add(13 * time.Hour)}, Jobs: []stint.JobInfo{waiting}}}},
-		"engines":       {"/engines", enginesPage{[]engineRow{worker}, []report.Metrics{counted}}},
-		"engine":        {"/engines/5", enginePage{engineRow: worker, Holds: []view.HeldJob{{ID: 43, Kind: "send_invoice", Queue: "mail", Attempt: 3, Begun: true, Ready: noon.Add(-time.Second)}}, More: 2, Metrics: &counted, CanBury: true}},
+		"engines":       {"/engines", enginesPage{Engines: []engineRow{worker}, Former: []formerRow{killed, {stopped}}, Metrics: []report.Metrics{counted, {Instance: "two", Since: noon.Add(-time.Hour), At: noon}}, Served: true}},
+		"engines-none":  {"/engines", enginesPage{}},
+		"engine-gone": {"/engines/4", enginePage{engineRow: engineRow{killed.EngineInfo, killed.Condition()}, Ended: &killed, CanBury: true,
+			Lost: []store.LostAttempt{{Job: 42, Attempt: 1, Kind: "send_invoice", Queue: "mail", State: stint.Failed}, {Job: 45, Attempt: 2, Kind: "send_invoice", Queue: "mail", State: stint.Available}}}},
+		"engine-stopped": {"/engines/3", enginePage{engineRow: engineRow{stopped.EngineInfo, view.Left}, Ended: &formerRow{stopped}}},
+		"engine":         {"/engines/5", enginePage{engineRow: worker, Holds: []view.HeldJob{{ID: 43, Kind: "send_invoice", Queue: "mail", Attempt: 3, Begun: true, Ready: noon.Add(-time.Second)}}, More: 2, Metrics: &counted, CanBury: true}},
 		"database": {"/database", databasePage{Findings: seen([]report.Finding{finding}), Signs: seen(report.Facts{Sizes: []report.Size{{Name: "entries", Bytes: 3 << 30, Rows: 11_000_000}, {Name: "meta", Bytes: 8192}}}),
 			Leases: []store.Lease{{Name: "retention", Engine: 5, Instance: "one", Acquired: noon.Add(-time.Hour), Expires: noon.Add(5 * time.Second)}}, Schema: store.SchemaInfo{Where: "stint", Installed: 1, Known: 1}}},
-		"metrics": {"/figures", metricsPage{[]report.Metrics{counted, {Instance: "two", Since: noon.Add(-time.Hour), At: noon}}, true}},
-		"changes": {"/changes", changesPage{Filter: url.Values{}, Changes: []store.Change{{ID: 3, At: noon.Add(-time.Minute), Result: store.ChangeFailed, Problem: "it was away",
-			NewChange: store.NewChange{By: "ann", Role: "operator", Way: store.WayAPI, Operation: "queues pause", Subject: "mail", Details: json.RawMessage(`{"why":"a leak"}`)}}}}},
+		"changes": {"/changes", changesPage{Filter: url.Values{}, Engines: map[string]string{"4": "killed <b>"}, Changes: []store.Change{
+			{ID: 4, At: noon.Add(-time.Second), Result: store.ChangeDone, NewChange: store.NewChange{By: "ann", Way: store.WayCommand, Operation: "engines bury", Subject: "4"}}, {ID: 3, At: noon.Add(-time.Minute), Result: store.ChangeFailed, Problem: "it was away",
+				NewChange: store.NewChange{By: "ann", Role: "operator", Way: store.WayAPI, Operation: "queues pause", Subject: "mail", Details: json.RawMessage(`{"why":"a leak"}`)}}}}},
 		"problem": {"/nowhere", trouble{404, "There is nothing here, or not any more."}},
 	}
 }

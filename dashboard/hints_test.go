@@ -17,7 +17,7 @@ func TestPagesWithNothingOnThemSayWhatToDo(t *testing.T) {
 	s.knock()
 	for path, want := range map[string]string{
 		"/": "stint up --demo", "/jobs": `href="/jobs/new">Enqueue one`, "/jobs?kind=none": `href="/jobs">show all jobs`, "/jobs?before=1": "Back to the newest",
-		"/queues": "stint sh --queue", "/figures": "stint work", "/changes": `href="/queues"`, "/changes?by=nobody": `href="/changes">Show all`,
+		"/queues": "stint sh --queue", "/engines": "stint work", "/changes": `href="/queues"`, "/changes?by=nobody": `href="/changes">Show all`,
 	} {
 		if _, empty, found := strings.Cut(s.page(path), `class="empty`); !found || !strings.Contains(empty, want) {
 			t.Errorf("%s says nothing of %s: %.300s", path, want, said(empty))
@@ -78,7 +78,7 @@ func TestMetricsAreOfferedOnlyWhereTheyAreServed(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.server.Config.Handler = board
-		if offered := strings.Contains(s.page("/figures"), `href="/metrics"`); offered != served {
+		if offered := strings.Contains(s.page("/engines"), `href="/metrics"`); offered != served {
 			t.Errorf("served %v, offered %v", served, offered)
 		}
 		if status, _ := s.get("/metrics"); (status == http.StatusOK) != served {

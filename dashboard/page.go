@@ -55,7 +55,6 @@ var pages = []page{
 	{path: "/engines", name: "engines", title: "Engines", Label: "Engines", Key: "n", data: (*Dashboard).engines},
 	{path: "/engines/{token}", name: "engine", title: "Engine", data: (*Dashboard).engine},
 	{path: "/database", name: "database", title: "Database", Label: "Database", Key: "d", data: (*Dashboard).database},
-	{path: "/figures", name: "metrics", title: "Metrics", Label: "Metrics", Key: "m", data: (*Dashboard).metrics},
 	{path: "/changes", name: "changes", title: "Changes", Label: "Changes", Key: "c", needs: guard.Operator, data: (*Dashboard).changes},
 	{path: "/jobs/new", name: "edit", title: "New job", needs: guard.Operator, data: (*Dashboard).edit},
 }

@@ -123,7 +123,7 @@ func (c Caretaker) finish(ctx context.Context, claim store.ClaimRef, pos store.P
 
 // Leave takes the engine out of the roster. What it still holds returns to the front of its lane, uncharged.
 func (c Caretaker) Leave(ctx context.Context) error {
-	_, err := c.Store.Bury(ctx, store.Burial{Engine: c.Engine, Why: "left"}, func(e *store.Entry, _ bool) store.Completion {
+	_, err := c.Store.Bury(ctx, store.Burial{Engine: c.Engine, Why: store.WhyLeft}, func(e *store.Entry, _ bool) store.Completion {
 		return store.Conclude(e, returnedUnstarted, time.Now(), 0)
 	})
 	return err

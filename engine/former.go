@@ -87,7 +87,7 @@ func (s *session) settle(ctx context.Context, f *session) bool {
 	ctx, cancel := context.WithTimeout(ctx, longestBurial)
 	defer cancel()
 	o := settlement{f.remains, map[store.Position]*task{}, lostAttempts{}}
-	n, err := s.store.Bury(ctx, store.Burial{Engine: f.token, Why: "could not reach the database"}, func(e *store.Entry, begun bool) store.Completion {
+	n, err := s.store.Bury(ctx, store.Burial{Engine: f.token, Why: store.WhyUnreachable, By: s.token}, func(e *store.Entry, begun bool) store.Completion {
 		return o.judge(e, begun, s.clock.at(time.Now()))
 	})
 	switch {

@@ -298,7 +298,7 @@ func (s *session) leave() error {
 	defer cancel()
 	wait := new(backoff)
 	for {
-		n, err := s.store.Bury(ctx, store.Burial{Engine: s.token, Why: "left"}, func(e *store.Entry, _ bool) store.Completion {
+		n, err := s.store.Bury(ctx, store.Burial{Engine: s.token, Why: store.WhyLeft}, func(e *store.Entry, _ bool) store.Completion {
 			return store.Conclude(e, returnedUnstarted, time.Now(), 0)
 		})
 		switch {

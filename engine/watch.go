@@ -115,12 +115,12 @@ func (l observedBeats) update(roster []store.EngineInfo, now time.Time) {
 }
 
 func (s *session) buryIfDead(ctx context.Context, e store.EngineInfo, seen *observedBeat) {
-	unless := e.TimeToLive
+	unless, why := e.TimeToLive, store.WhySilent
 	switch {
 	case e.Token == s.token, e.Held:
 		return
 	case e.Gone, s.me.provesDead(e):
-		unless = 0
+		unless, why = 0, store.WhyProcessGone
 	case time.Since(seen.since) < e.TimeToLive:
 		return
 	}
@@ -133,7 +133,7 @@ func (s *session) buryIfDead(ctx context.Context, e store.EngineInfo, seen *obse
 	}
 	began, lost := 0, lostAttempts{}
 	judge := lost.judge(scene, &s.clock)
-	n, err := s.store.Bury(ctx, store.Burial{Engine: e.Token, Unless: unless, Silent: time.Since(seen.since), Why: "stopped beating"}, func(entry *store.Entry, begun bool) store.Completion {
+	n, err := s.store.Bury(ctx, store.Burial{Engine: e.Token, Unless: unless, Silent: time.Since(seen.since), Why: why, By: s.token}, func(entry *store.Entry, begun bool) store.Completion {
 		if begun {
 			began++
 		}
@@ -207,7 +207,7 @@ func Bury(ctx context.Context, st store.Store, token store.EngineID, why string)
 // BuryDead takes an engine out of the roster if it did not beat within its time to live, which somebody watched: see
 // [Bury]. The error matches [store.ErrAlive] if it did.
 func BuryDead(ctx context.Context, st store.Store, token store.EngineID, timeToLive time.Duration) (int, error) {
-	return buryWith(ctx, st, store.Burial{Engine: token, Unless: timeToLive, Silent: timeToLive, Why: "stopped beating"})
+	return buryWith(ctx, st, store.Burial{Engine: token, Unless: timeToLive, Silent: timeToLive, Why: store.WhySilent})
 }
 
 func buryWith(ctx context.Context, st store.Store, b store.Burial) (int, error) {

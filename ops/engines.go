@@ -1,7 +1,9 @@
 package ops
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -19,13 +21,30 @@ type Engine struct {
 	TimeToLive retry.Duration `json:"time_to_live" doc:"After how long without a heartbeat it counts as dead"`
 	MaxOutage  retry.Duration `json:"max_outage,omitempty" doc:"How long the database may be away from it before it gives up what it runs"`
 
-	State view.Condition `json:"state" enum:"working,draining,gone,stuck,silent" doc:"gone: its process is not there any more; stuck: that lives and does not beat; silent: it does not beat"`
+	State view.Condition `json:"state" enum:"working,draining,gone,stuck,silent,left,buried" doc:"gone: its process is not there any more; stuck: that lives and does not beat; silent: it does not beat; left, buried: it is not in the roster any more"`
 
 	Holding int `json:"holding,omitempty" doc:"In the list: how many jobs it has claimed that have not ended, those that run and those that wait for a slot of it"`
+
+	Ended *store.EngineEnd `json:"ended,omitempty" doc:"Of one that is gone: when, why, which engine buried it, and how many of its entries were taken over"`
 }
 
 func engineOf(e store.EngineInfo, now time.Time) Engine {
 	return Engine{EngineInfo: e, TimeToLive: retry.Duration(e.TimeToLive), MaxOutage: retry.Duration(e.MaxOutage), State: view.ConditionOf(e, now)}
+}
+
+// formerOf is an engine that is gone.
+func formerOf(e store.FormerEngine) Engine {
+	e.Running = []store.Position{}
+	return Engine{EngineInfo: e.EngineInfo, TimeToLive: retry.Duration(e.TimeToLive), State: view.ConditionOfFormer(e.EngineEnd), Ended: &e.EngineEnd}
+}
+
+// Former is the engine as the history has it.
+func (e Engine) Former() store.FormerEngine {
+	f := store.FormerEngine{EngineInfo: e.Info()}
+	if e.Ended != nil {
+		f.EngineEnd = *e.Ended
+	}
+	return f
 }
 
 // Info is the engine as it stands in the roster.
@@ -34,10 +53,11 @@ func (e Engine) Info() store.EngineInfo {
 	return e.EngineInfo
 }
 
-// ShownEngine is an engine with what it holds.
+// ShownEngine is an engine with what it holds, or what was lost with it.
 type ShownEngine struct {
 	Engine
-	Holds []view.HeldJob `json:"holds"`
+	Holds []view.HeldJob      `json:"holds"`
+	Lost  []store.LostAttempt `json:"lost_attempts,omitempty" doc:"Of one that is gone: the first 200 attempts that were lost with it, with the state of their jobs now"`
 }
 
 // EngineToken is where an engine's token stands.
@@ -66,16 +86,53 @@ var ListEngines = declare(&Op[None, List[Engine]]{
 	},
 })
 
-// ShowEngine shows one, or is [store.ErrBuried].
+// ListFormerEngines lists those that are gone.
+var ListFormerEngines = declare(&Op[FormerQuery, List[Engine]]{
+	Decl: Decl{
+		Name: "engines gone", Method: http.MethodGet, Path: "/engines/gone", Summary: "List the engines that are gone, the last first",
+		Doc: "Those that stopped and those that were buried, with why, by which engine, and how much of what they held was taken over. An engine is forgotten when the jobs that it ran are.",
+	},
+	do: func(ctx context.Context, l *Local, in *FormerQuery) (List[Engine], error) {
+		f := store.FormerFilter{Instance: in.Instance, Limit: cmp.Or(in.Limit, 100)}
+		for _, token := range in.Engines {
+			f.Engines = append(f.Engines, store.EngineID(token))
+		}
+		if err := l.read(ctx, "query", moment{"since", in.Since, &f.Since}); err != nil {
+			return List[Engine]{}, err
+		}
+		all, err := l.Store.FormerEngines(ctx, f)
+		engines := make([]Engine, len(all))
+		for i, e := range all {
+			engines[i] = formerOf(e)
+		}
+		return listed(engines, err)
+	},
+})
+
+// FormerQuery chooses engines that are gone.
+type FormerQuery struct {
+	Engines  []int64 `query:"engine" maxItems:"1000" doc:"Any of these"`
+	Instance string  `query:"instance" maxLength:"255" doc:"Of this name"`
+	Since    When    `query:"since" doc:"Whose end was at this instant or later"`
+	Limit    int     `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many at most"`
+}
+
+// ShowEngine shows one, of the roster or gone; or it is [store.ErrBuried].
 var ShowEngine = declare(&Op[EngineToken, ShownEngine]{
-	Decl: Decl{Name: "engines show", Method: http.MethodGet, Path: "/engines/{engine}", Summary: "Show an engine with the jobs that it holds"},
+	Decl: Decl{
+		Name: "engines show", Method: http.MethodGet, Path: "/engines/{engine}", Summary: "Show an engine with the jobs that it holds",
+		Doc: "Of one that is gone: how it ended, and the attempts that were lost with it.",
+	},
 	do: func(ctx context.Context, l *Local, in *EngineToken) (ShownEngine, error) {
 		e, err := l.engine(ctx, *in)
+		if errors.Is(err, store.ErrBuried) {
+			return l.former(ctx, *in)
+		}
 		if err != nil {
 			return ShownEngine{}, err
 		}
 		held, err := view.HeldBy(ctx, l.Store, e.EngineInfo)
-		return ShownEngine{e, held.Holds}, err
+		return ShownEngine{Engine: e, Holds: held.Holds}, err
 	},
 })
 
@@ -153,6 +210,16 @@ func (l *Local) roster(ctx context.Context) ([]Engine, error) {
 		engines[i] = engineOf(e, now)
 	}
 	return engines, nil
+}
+
+// former shows one that is gone, or is [store.ErrBuried].
+func (l *Local) former(ctx context.Context, in EngineToken) (ShownEngine, error) {
+	e, err := view.FormerOf(ctx, l.Store, store.EngineID(in.Token))
+	if err != nil {
+		return ShownEngine{}, err
+	}
+	lost, err := l.Store.LostAttempts(ctx, e.Token)
+	return ShownEngine{Engine: formerOf(e), Holds: []view.HeldJob{}, Lost: lost}, err
 }
 
 // engine finds one of the roster, or [store.ErrBuried].

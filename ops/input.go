@@ -70,6 +70,8 @@ func text(value any) string {
 		return v.Format(time.RFC3339Nano)
 	case []string:
 		return strings.Join(v, ",")
+	case []int64:
+		return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(v), "[]")), ",")
 	}
 	return fmt.Sprint(value)
 }

@@ -271,6 +271,7 @@ type ScheduleStatus struct {
 	Fired          int64     `json:"fired,omitempty" readOnly:"true" doc:"How many jobs it has made"`
 	Skipped        int64     `json:"skipped,omitempty" readOnly:"true" doc:"How many occurrences were not fired since it is unique"`
 	Passed         int64     `json:"missed_occurrences,omitempty" readOnly:"true" doc:"How many occurrences were missed and not made up for"`
+	PassedAt       time.Time `json:"missed_at,omitzero" readOnly:"true" doc:"When that was found of the last of these"`
 	LastOccurrence time.Time `json:"last_occurrence,omitzero" readOnly:"true"`
 	LastJob        stint.ID  `json:"last_job,omitempty" readOnly:"true"`
 	Created        time.Time `json:"created,omitzero" readOnly:"true"`

@@ -37,8 +37,11 @@ func (s *Store) Bury(ctx context.Context, b store.Burial, judge func(e *store.En
 		}
 		// Only now, with the row gone and the lock ours, nothing of this
 		// engine's can still be on its way.
-		buried, err = s.conclude(ctx, tx, d, d.low, math.MaxInt64, judge)
-		return err
+		if err = s.conclude(ctx, tx, &d, d.low, math.MaxInt64, judge); err != nil {
+			return err
+		}
+		buried = d.end.Freed
+		return s.keepEnd(ctx, tx, &d)
 	})
 	if err == nil || errors.Is(err, store.ErrBuried) {
 		s.Release(b.Engine)
@@ -56,14 +59,27 @@ type deceased struct {
 	engine  store.EngineID
 	low     int64 // the bound of open claims that it believed in
 	running []store.Position
+	end     store.EngineEnd // what a transaction has concluded for it
+}
+
+// keepEnd adds what a transaction concluded to what is known of the engine.
+func (s *Store) keepEnd(ctx context.Context, tx pgx.Tx, d *deceased) error {
+	if d.end.Freed == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, s.sql.in(`
+		update stint.engine_history h set freed = h.freed + $2, lost = h.lost + $3, lost_at = (h.lost_at || $4::bigint[])[:$5]
+		where h.token = $1`), d.engine, d.end.Freed, d.end.Lost, notNil(d.end.LostAt), store.LostKept)
+	return err
 }
 
 // conclude ends the unfinished entries of an engine's claims numbered from
-// and below to, and returns how many those were.
-func (s *Store) conclude(ctx context.Context, tx pgx.Tx, d deceased, from, to int64, judge func(e *store.Entry, begun bool) store.Completion) (int, error) {
+// and below to, and counts them in its end.
+func (s *Store) conclude(ctx context.Context, tx pgx.Tx, d *deceased, from, to int64, judge func(e *store.Entry, begun bool) store.Completion) error {
+	d.end = store.EngineEnd{}
 	claims, err := s.held(ctx, tx, d.engine, from, to)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	nonces := map[store.Position]store.Nonce{}
 	var left []store.Position
@@ -79,19 +95,20 @@ func (s *Store) conclude(ctx context.Context, tx pgx.Tx, d deceased, from, to in
 	for part := range slices.Chunk(left, buryBatch) {
 		entries, err := s.fetchIn(ctx, tx, part)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		done := make([]store.Completion, len(entries))
 		for i := range entries {
 			e := &entries[i]
 			done[i] = judge(e, slices.Contains(d.running, e.Pos))
 			done[i].Nonce = nonces[e.Pos]
+			d.end.Conclude(&done[i])
 		}
 		if err := s.recordIn(ctx, tx, d.engine, done); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return len(left), nil
+	return nil
 }
 
 const (
@@ -118,10 +135,13 @@ func (s *Store) sweep(ctx context.Context, d deceased, judge func(e *store.Entry
 		} else if err != nil {
 			return err
 		}
-		if n, err = s.conclude(ctx, tx, d, from, d.low, judge); err != nil {
+		if err = s.conclude(ctx, tx, &d, from, d.low, judge); err != nil {
 			return err
 		}
-		more = from > 0
+		if err = s.keepEnd(ctx, tx, &d); err != nil {
+			return err
+		}
+		n, more = d.end.Freed, from > 0
 		_, err = tx.Exec(ctx, s.sql.in(`update stint.engine_history set low = $2, swept = $2::bigint = 0 where token = $1`), d.engine, from)
 		return err
 	})
@@ -158,6 +178,7 @@ func (s *Store) Sweep(ctx context.Context, judge func(e *store.Entry, begun bool
 // from the roster.
 func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b store.Burial) (deceased, error) {
 	d := deceased{engine: b.Engine}
+	var beat time.Time
 	if b.Unless > 0 {
 		if err := s.mayBury(ctx, tx, b); err != nil {
 			return d, err
@@ -170,8 +191,8 @@ func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b store.Burial) (decease
 	// be known when.
 	fresh := false
 	err := tx.QueryRow(ctx, s.sql.in(`
-		select b.beat between clock_timestamp() - $2 * interval '1 microsecond' and clock_timestamp(), b.low, b.running
-		from stint.beats b where b.token = $1`), b.Engine, b.Unless.Microseconds()).Scan(&fresh, &d.low, &d.running)
+		select b.beat between clock_timestamp() - $2 * interval '1 microsecond' and clock_timestamp(), b.low, b.running, b.beat
+		from stint.beats b where b.token = $1`), b.Engine, b.Unless.Microseconds()).Scan(&fresh, &d.low, &d.running, &beat)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return d, store.ErrBuried
 	} else if err != nil {
@@ -194,7 +215,9 @@ func (s *Store) condemn(ctx context.Context, tx pgx.Tx, b store.Burial) (decease
 	batch.Queue(s.sql.in(`
 		update stint.leases l set engine = null, acquired = null, renewed = null, expires = null
 		where l.name in (select o.name from stint.leases o where o.engine = $1 for update skip locked)`), b.Engine)
-	batch.Queue(s.sql.in(`update stint.engine_history set ended = clock_timestamp(), why = $2, low = $3, swept = $3::bigint = 0 where token = $1`), b.Engine, b.Why, d.low)
+	batch.Queue(s.sql.in(`
+		update stint.engine_history set ended = clock_timestamp(), why = $2, low = $3, swept = $3::bigint = 0, beat = $4, buried_by = nullif($5::bigint, 0)
+		where token = $1`), b.Engine, b.Why, d.low, beat, b.By)
 	return d, tx.SendBatch(ctx, batch).Close()
 }
 

@@ -97,11 +97,11 @@ const walkSQL = `set local enable_seqscan = off; set local enable_bitmapscan = o
 // when the frontier passed is left out; it is taken first.
 const backlogSQL = `
 select e.queue, e.priority::integer, e.kind, count(*)::integer, (count(*) filter (where e.start_by < clock_timestamp()))::integer,
-       min(e.created), q.paused, q.by, q.why
+       min(e.created), bool_or(e.limits is not null), q.paused, q.by, q.why
 from stint.look('{}', '{}') l
 cross join lateral stint.frontier(l.lane) f
 cross join lateral (
-  select e.queue, e.priority, e.kind, e.created, e.start_by from stint.entries e
+  select e.queue, e.priority, e.kind, e.created, e.start_by, e.limits from stint.entries e
   where e.lane = l.lane and (e.xid, e.pos) > (f.xid, f.pos)
   order by e.xid, e.pos limit $1) e
 left join stint.queues q on q.queue = e.queue

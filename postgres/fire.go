@@ -120,7 +120,7 @@ with ` + dictSQL + `, clock as materialized (
 ), state as (
   update stint.schedules s
     set revision = s.revision + 1, after = m.after, next = m.next, ended = case when m.ended then coalesce(s.ended, clock.now) end,
-        passed = s.passed + m.passed, skipped = s.skipped + m.skipped + case when m.busy then m.runs else 0 end,
+        passed = s.passed + m.passed, passed_at = case when m.passed > 0 then clock.now else s.passed_at end, skipped = s.skipped + m.skipped + case when m.busy then m.runs else 0 end,
         fired = s.fired + coalesce(b.n, 0), last_job = coalesce(b.last, s.last_job), last_occurrence = coalesce(b.occurrence, s.last_occurrence)
     from clock, mine m left join (select schedule, count(*) as n, max(pos) as last, max(occurrence) as occurrence from made group by 1) b on b.schedule = m.name
     where s.name = m.name

@@ -270,6 +270,8 @@ func hotStatements(s *Store, engine store.EngineID, id stint.ID, n int) []hotSta
 		{"undecided", 100, s.sql.in(undecidedSQL), []any{[]string{"f", "g"}, 0, 100}},
 		{"acquire", 100, `select stint.acquire('x', $1, 1000000)`, []any{engine}},
 		{"job by id", 100, `select * from stint.jobs where id = $1`, []any{id}},
+		{"engines that are gone", 100, s.sql.in(formerSQL), []any{nil, time.Now().Add(-24 * time.Hour), "", 50}},
+		{"what was lost with an engine", 400, s.sql.in(lostSQL), []any{engine}},
 	}
 }
 
@@ -305,6 +307,10 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 	exec(t, s, `
 		insert into stint.claims (lane, n, nonce, engine, serial, xid, pos, positions)
 		select 7, 1000000000, 1, $1, 2000000, '3', 0, array_agg(p.pos) from (select pos from stint.entries order by pos desc limit 5) p having count(*) > 0`, int64(w.Info.Token))
+	exec(t, s, `update stint.engine_history set lost_at = array(select pos from stint.executions order by pos desc limit 5)`)
+	exec(t, s, `
+		insert into stint.engine_history (token, instance, host, pid, version, joined, ended, why, swept)
+		select i, 'i', 'h', 1, 'v', now() - interval '2 days', now() - i * interval '1 minute', 'left', true from generate_series(1, 20000) i`)
 	exec(t, s, `update stint.waiting set undecided = 'f', due = null, why = 'retrying' where job in (select job from stint.waiting order by job limit 5)`)
 	costs(t, early, hot, "") // which reads the catalogue as well
 	costs(t, early, hot, "planned when there was nothing")

@@ -46,8 +46,8 @@ func (s *Store) Join(ctx context.Context, e store.EngineInfo, kinds []stint.Kind
 			values ($1, $2, $3, $4, $5, $6, $7, coalesce($8::text[], '{}'), coalesce($9::text[], '{}'), $10, $11, $12)`),
 			e.Token, e.Instance, e.Host, e.BootID, e.PID, e.PIDStarted, e.Version, e.Queues, e.Kinds, e.Slots, e.TimeToLive.Milliseconds(), e.MaxOutage.Milliseconds())
 		batch.Queue(s.sql.in(`
-			insert into stint.engine_history (token, instance, host, pid, version, joined, drain)
-			select token, instance, host, pid, version, joined, exists (select from stint.engine_history h where h.token = $2 and h.drain)
+			insert into stint.engine_history (token, instance, host, pid, version, queues, kinds, slots, ttl, joined, drain)
+			select token, instance, host, pid, version, queues, kinds, slots, ttl, joined, exists (select from stint.engine_history h where h.token = $2 and h.drain)
 			from stint.engines where token = $1`), e.Token, e.Former)
 		batch.Queue(s.sql.in(`insert into stint.beats (token, drain) select token, drain from stint.engine_history where token = $1`), e.Token)
 		// By name, as every engine does: two that join at once never wait for

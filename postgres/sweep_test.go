@@ -87,6 +87,9 @@ func TestASweepGoesOnWhereTheOneBeforeEnded(t *testing.T) {
 	if open := value[int](t, s.pool, `select count(*) from stint.engine_history where not swept`); open != 0 {
 		t.Errorf("%d engines are still to be swept", open)
 	}
+	if gone, err := s.FormerEngines(t.Context(), store.FormerFilter{}); err != nil || len(gone) != 1 || gone[0].Freed != claims {
+		t.Errorf("told is %+v, error %v; want that %d were taken over", gone, err, claims)
+	}
 }
 
 func TestBehindAnEngineThatClosedNoClaimNothingIsSwept(t *testing.T) {
@@ -98,7 +101,7 @@ func TestBehindAnEngineThatClosedNoClaimNothingIsSwept(t *testing.T) {
 	must(t, s.transact(t.Context(), func(tx pgx.Tx) error {
 		_, err := s.condemn(t.Context(), tx, store.Burial{Engine: w.Info.Token})
 		if err == nil {
-			_, err = s.conclude(t.Context(), tx, deceased{engine: w.Info.Token}, 0, 100, storetest.Judge)
+			err = s.conclude(t.Context(), tx, &deceased{engine: w.Info.Token}, 0, 100, storetest.Judge)
 		}
 		return err
 	}))

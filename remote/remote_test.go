@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/api"
@@ -737,6 +738,26 @@ func TestQueuesSchedulesEnginesAndLeasesAreChanged(t *testing.T) {
 	}
 	if err := server.Drain(ctx, holder); !errors.Is(err, store.ErrBuried) {
 		t.Errorf("an engine that is gone: %v", err)
+	}
+	former := st.(store.EngineHistory)
+	for _, f := range []store.FormerFilter{{}, {Engines: []store.EngineID{5, holder}, Limit: 2}, {Instance: "nobody"}, {Since: time.Now().Add(-time.Hour)}} {
+		want, err := former.FormerEngines(ctx, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := server.FormerEngines(ctx, f)
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(store.EngineEnd{}, "LostAt"), cmpopts.IgnoreFields(store.EngineInfo{}, "Low"), cmpopts.EquateEmpty()); diff != "" || err != nil {
+			t.Errorf("gone by %+v (-store +server), %v:\n%s", f, err, diff)
+		}
+	}
+	for _, e := range []store.EngineID{holder, 5} {
+		want, err := former.LostAttempts(ctx, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := server.LostAttempts(ctx, e); err != nil || !slices.Equal(got, want) || e == 5 && len(got) > 0 {
+			t.Errorf("lost with %d are %+v, %v; want %+v", e, got, err, want)
+		}
 	}
 	if _, err := ops.BuryEngine.Call(ctx, server, ops.EngineWhy{EngineToken: ops.EngineToken{Token: int64(holder)}}); !errors.Is(err, store.ErrBuried) {
 		t.Errorf("buried twice: %v", err)

@@ -341,6 +341,29 @@ func (s *Store) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 	return all, err
 }
 
+// FormerEngines lists engines that are gone as [store.EngineHistory] does, at most 1,000.
+func (s *Store) FormerEngines(ctx context.Context, f store.FormerFilter) ([]store.FormerEngine, error) {
+	in := ops.FormerQuery{Instance: f.Instance, Since: ops.At(f.Since), Limit: min(f.Limit, 1000)}
+	for _, token := range f.Engines {
+		in.Engines = append(in.Engines, int64(token))
+	}
+	told, err := ops.ListFormerEngines.Call(ctx, s, in)
+	var all []store.FormerEngine
+	for _, e := range told.Items {
+		all = append(all, e.Former())
+	}
+	return all, err
+}
+
+// LostAttempts lists what was lost with an engine as [store.EngineHistory] does.
+func (s *Store) LostAttempts(ctx context.Context, engine store.EngineID) ([]store.LostAttempt, error) {
+	e, err := ops.ShowEngine.Call(ctx, s, ops.EngineToken{Token: int64(engine)})
+	if errors.Is(err, store.ErrBuried) {
+		return nil, nil
+	}
+	return e.Lost, err
+}
+
 // Drain asks an engine to leave, as [store.Roster] does.
 func (s *Store) Drain(ctx context.Context, token store.EngineID) error {
 	_, err := ops.DrainEngine.Call(ctx, s, ops.EngineToken{Token: int64(token)})

@@ -23,10 +23,11 @@ type Source interface {
 
 // What is normal for a while.
 const (
-	clockTolerance = 2 * time.Second // between this machine and the database
-	deploying      = time.Minute     // without an engine for some work: a deployment may be under way, or a decision
-	lookLimit      = 3 * time.Second // for each question to the store
-	lookBlocked    = time.Second / 2 // the same, when it is known that something has to wait
+	clockTolerance = 2 * time.Second  // between this machine and the database
+	deploying      = time.Minute      // without an engine for some work: a deployment may be under way, or a decision
+	lateAfter      = 10 * time.Minute // that a job waits which could begin, or that somebody keeps from beginning
+	lookLimit      = 3 * time.Second  // for each question to the store
+	lookBlocked    = time.Second / 2  // the same, when it is known that something has to wait
 )
 
 var problem, warning, note = SeverityProblem.Rule, SeverityWarning.Rule, SeverityNote.Rule
@@ -73,6 +74,7 @@ func Diagnose(ctx context.Context, store Source, e Options) ([]Finding, error) {
 			d.ask(ctx, "the metrics of engines", func(ctx context.Context) error { return d.metrics(ctx, running) })
 			d.ask(ctx, "the limits", func(ctx context.Context) error { return d.limits(ctx, running, signs.Backlogs) })
 			d.ask(ctx, "the schedules", func(ctx context.Context) error { return d.schedules(ctx, running) })
+			d.ask(ctx, "how attempts go", d.failing)
 		}
 		d.ask(ctx, "the kinds", func(ctx context.Context) error { return d.kinds(ctx, e.Bounded) })
 	}
@@ -210,7 +212,7 @@ func (d *diagnosis) kinds(ctx context.Context, bounded []string) error {
 		}
 	}
 	if err == nil && len(names) > 0 {
-		d.find(kindWithoutTimeout.Find("kinds "+words.Several(names), map[string]any{"kinds": names}))
+		d.find(kindWithoutTimeout.Find("kinds "+words.Several(names), map[string]any{"kinds": names}).At("kinds"))
 	}
 	return err
 }

@@ -23,6 +23,8 @@ var (
 		"if its jobs may start: stint limits resume {name}")
 	limitFull = note("limit_full", "{full} are in use by {holders}, and the first of the jobs that wait has done so for {oldest_seconds}",
 		"that is what a limit is for; if more may run at once: stint limits set {name} {double}")
+	limitIdle = warning("limit_idle", "jobs wait for it, the first for {oldest_seconds}, and none of it runs{next}",
+		"see which engines ask for it and what its rule allows: stint limits show {name}; if more may start: stint limits set {name} 10")
 	limitHeldByDead = warning("limit_held_by_dead", "{full} are in use: engine {instance} holds {held} of them, and sends no heartbeat; others wait for it",
 		"it is buried after its time to live; at once: stint engines bury {token}")
 )
@@ -32,8 +34,7 @@ var limitHalted = warning("limit_halted", "a job failed, and those after it stan
 	"have the failed job done first: stint jobs retry {job}; or go on without it: stint limits unblock {gate}")
 
 const (
-	fullForLong = 10 * time.Minute // that a job waits under a limit that is full
-	fullShown   = 20               // limits whose gates are looked at, and gates of each
+	fullShown = 20 // limits whose gates are looked at, and gates of each
 )
 
 // limits looks for those that bound nothing, and those that keep jobs from beginning.
@@ -57,22 +58,61 @@ func (d *diagnosis) limits(ctx context.Context, running crew, backlogs []Backlog
 			return err
 		}
 		most, bounded := store.AtOnce(l.Rule)
+		since := d.longest(l.Name, kinds, backlogs)
 		switch {
 		case l.Paused != nil:
-			d.find(pausedLimit(l))
-		case l.Asked == 0 || !bounded:
-		case most == 0:
-			d.find(stopped(l))
+			d.find(pausedLimit(d.urgent(limitPaused, since), l))
+		case l.Asked == 0 || !bounded && l.Held > 0:
+		case bounded && most == 0:
+			d.find(stopped(d.urgent(limitStopped, since), l))
 		case looked < fullShown:
 			looked++
 			gates, err := limiter.Gates(ctx, l.Name, fullShown)
 			if err != nil {
 				return err
 			}
-			d.full(l, gates, running, d.longest(l.Name, kinds, backlogs))
+			if l.Held == 0 {
+				d.idle(l, gates, since)
+			} else {
+				d.full(l, gates, running, since)
+			}
 		}
 	}
 	return nil
+}
+
+// urgent is a rule about what keeps jobs from beginning since somebody wants that: a warning once the first of them
+// has waited for long, for it may be forgotten.
+func (d *diagnosis) urgent(r Rule, since time.Time) Rule {
+	if r.Severity == SeverityNote && !since.IsZero() && d.now.Sub(since) >= lateAfter {
+		r.Severity = SeverityWarning
+	}
+	return r
+}
+
+// idle judges a limit that engines ask for, and of which nothing runs. Under a rate that is so between two starts, if
+// the next one is near; and jobs that come again keep others waiting until they are due.
+func (d *diagnosis) idle(l store.LimitInfo, gates []store.GateInfo, since time.Time) {
+	age, next := d.now.Sub(since), time.Time{}
+	asked := false
+	for _, g := range gates {
+		if g.Asked == 0 || g.GateOrder != (store.GateOrder{}) || g.Paused != nil {
+			continue
+		}
+		if !asked || g.Next.Before(next) {
+			next = g.Next
+		}
+		asked = true
+	}
+	if !asked || since.IsZero() || age < lateAfter || next.After(d.now) && next.Sub(d.now) < lateAfter {
+		return
+	}
+	figures, text := map[string]any{"asked": l.Asked, "oldest": since.UTC(), "oldest_seconds": age.Seconds()}, ""
+	if next.After(d.now) {
+		figures["next"] = next.UTC()
+		text = "; under its rate the next may start at " + next.UTC().Format(time.DateTime) + " UTC"
+	}
+	d.find(limitIdle.With("next", text, "name", l.Name).Find("limit "+l.Name, figures).At("limits", l.Name))
 }
 
 // halted looks for gates that stand still since a job of their order failed.
@@ -91,7 +131,7 @@ func (d *diagnosis) halted(ctx context.Context, limiter store.Limiter, l store.L
 	}
 	if len(gates) > 0 {
 		d.find(limitHalted.With("gates", words.Several(names), "job", fmt.Sprint(gates[0].Failed), "gate", gates[0].Gate).
-			Find("limit "+l.Name, map[string]any{"gates": names, "job": gates[0].Failed}))
+			Find("limit "+l.Name, map[string]any{"gates": names, "job": gates[0].Failed}).At("limits", l.Name))
 	}
 	return nil
 }
@@ -113,7 +153,7 @@ func (d *diagnosis) boundless(all []store.LimitInfo, kinds []stint.KindInfo) {
 	}
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) > 0 {
-		d.find(limitWithoutRule.With("first", names[0]).Find("limits "+words.Several(names), map[string]any{"limits": names}))
+		d.find(limitWithoutRule.With("first", names[0]).Find("limits "+words.Several(names), map[string]any{"limits": names}).At("limits"))
 	}
 }
 
@@ -127,7 +167,7 @@ func limitsOf(k stint.KindInfo) (names []string) {
 	return names
 }
 
-func stopped(l store.LimitInfo) Finding {
+func stopped(rule Rule, l store.LimitInfo) Finding {
 	origin, reset := "", ""
 	if l.Set != "" {
 		origin = ", set " + l.SetAt.UTC().Format(time.DateTime) + " UTC"
@@ -141,10 +181,10 @@ func stopped(l store.LimitInfo) Finding {
 			reset = ", or to have " + l.Declared + " again, which programs declare: stint limits reset " + l.Name
 		}
 	}
-	return limitStopped.With("origin", origin, "reset", reset, "name", l.Name).Find("limit "+l.Name, map[string]any{"asked": l.Asked})
+	return rule.With("origin", origin, "reset", reset, "name", l.Name).Find("limit "+l.Name, map[string]any{"asked": l.Asked}).At("limits", l.Name)
 }
 
-func pausedLimit(l store.LimitInfo) Finding {
+func pausedLimit(rule Rule, l store.LimitInfo) Finding {
 	origin := ""
 	if l.Paused.By != "" {
 		origin = ", paused by " + l.Paused.By
@@ -152,23 +192,33 @@ func pausedLimit(l store.LimitInfo) Finding {
 	if l.Paused.Why != "" {
 		origin += " (" + l.Paused.Why + ")"
 	}
-	return limitPaused.With("until", l.Paused.Until.UTC().Format(time.DateTime), "origin", origin, "name", l.Name).
-		Find("limit "+l.Name, map[string]any{"asked": l.Asked, "until": l.Paused.Until.UTC()})
+	return rule.With("until", l.Paused.Until.UTC().Format(time.DateTime), "origin", origin, "name", l.Name).
+		Find("limit "+l.Name, map[string]any{"asked": l.Asked, "until": l.Paused.Until.UTC()}).At("limits", l.Name)
 }
 
-// longest is since when a job waits whose kind names a limit; zero if that is not known.
-func (d *diagnosis) longest(limit string, kinds []stint.KindInfo, backlogs []Backlog) (since time.Time) {
-	for _, k := range kinds {
-		if !slices.Contains(limitsOf(k), limit) {
+// longest is since when a job waits whose kind names a limit. If there is none it is since when one waits that was
+// given limits of its own when it was enqueued, which may be others; zero if there is none of these either.
+func (d *diagnosis) longest(limit string, kinds []stint.KindInfo, backlogs []Backlog) time.Time {
+	var named, own time.Time
+	for _, b := range backlogs {
+		i := slices.IndexFunc(kinds, func(k stint.KindInfo) bool { return k.Name == b.Kind })
+		first := &own
+		switch {
+		case !b.Paused.IsZero():
+			continue
+		case i >= 0 && slices.Contains(limitsOf(kinds[i]), limit):
+			first = &named
+		case !b.Limited || i >= 0 && len(kinds[i].Limits) > 0:
 			continue
 		}
-		for _, b := range backlogs {
-			if b.Kind == k.Name && b.Paused.IsZero() && (since.IsZero() || b.Oldest.Before(since)) {
-				since = b.Oldest
-			}
+		if first.IsZero() || b.Oldest.Before(*first) {
+			*first = b.Oldest
 		}
 	}
-	return since
+	if named.IsZero() {
+		return own
+	}
+	return named
 }
 
 // full judges the gates of a limit that engines wait for. Since is when the first job became ready of
@@ -192,14 +242,14 @@ func (d *diagnosis) full(l store.LimitInfo, gates []store.GateInfo, running crew
 			holders = append(holders, fmt.Sprintf("%s (%d)", h.Instance, h.Held))
 			if !slices.ContainsFunc(running, func(e store.EngineInfo) bool { return e.Token == h.Engine }) {
 				d.find(limitHeldByDead.With("instance", h.Instance, "full", full, "token", fmt.Sprint(int64(h.Engine))).
-					Find("limit "+l.Name, map[string]any{"gate": g.Gate, "held": h.Held, "token": fmt.Sprint(int64(h.Engine))}))
+					Find("limit "+l.Name, map[string]any{"gate": g.Gate, "held": h.Held, "token": fmt.Sprint(int64(h.Engine))}).At("limits", l.Name))
 			}
 		}
 		rule, _ := stint.ParseLimitRule(g.Rule)
-		if age := d.now.Sub(since); !said && !rule.InOrder && !since.IsZero() && age >= fullForLong {
+		if age := d.now.Sub(since); !said && !rule.InOrder && !since.IsZero() && age >= lateAfter {
 			said = true // once for a limit, of the key that most is asked for
 			d.find(limitFull.With("full", full, "holders", words.Several(holders), "name", l.Name, "double", doubled(l.Rule)).
-				Find("limit "+l.Name, map[string]any{"gate": g.Gate, "held": g.Held, "asked": g.Asked, "oldest": since.UTC(), "oldest_seconds": age.Seconds()}))
+				Find("limit "+l.Name, map[string]any{"gate": g.Gate, "held": g.Held, "asked": g.Asked, "oldest": since.UTC(), "oldest_seconds": age.Seconds()}).At("limits", l.Name))
 		}
 	}
 }

@@ -33,6 +33,9 @@ type patient struct {
 	err     error
 	hangs   bool // questions about tables
 
+	attempts  [2][]report.Stats // of the last minutes, and of the day with them
+	unsummed  int
+	settled   bool // what was asked for last
 	schedules []store.ScheduleInfo
 	limits    []store.LimitInfo
 	gates     []store.GateInfo // of each
@@ -46,9 +49,34 @@ func (p *patient) Gates(context.Context, string, int) ([]store.GateInfo, error) 
 // limited has mails wait under a limit of which engine 7 holds all permits.
 func (p *patient) limited(rule string) (*store.LimitInfo, *store.GateInfo) {
 	p.kinds[0].Limits = []string{"smtp"}
+	p.signs.Backlogs[0].Oldest, p.signs.Backlogs[0].Limited = time.Now().Add(-time.Hour), true
 	p.limits = []store.LimitInfo{{Name: "smtp", Rule: rule, Declared: rule, Gates: 1, Held: 10, Asked: 3, Engines: 1}}
 	p.gates = []store.GateInfo{{Gate: "smtp", Rule: rule, Held: 10, Asked: 3, Holds: []store.GateHolding{{Engine: 7, Instance: "one", Held: 10, Asked: 3}}}}
 	return &p.limits[0], &p.gates[0]
+}
+
+func (p *patient) SumUp(context.Context) (bool, error) { return false, p.err }
+func (p *patient) Unsummed(_ context.Context, most int) (int, error) {
+	return min(p.unsummed, most), p.err
+}
+func (p *patient) Stats(_ context.Context, f report.StatsFilter) ([]report.Stats, error) {
+	p.settled = f.Settled
+	if f.Every == time.Minute {
+		return p.attempts[0], p.err
+	}
+	return p.attempts[1], p.err
+}
+
+// ended has so many attempts of mails complete and fail in the last minutes, and in the day before.
+func (p *patient) ended(completed, failed, completedBefore, failedBefore int64) {
+	of := func(completed, failed int64) []report.Stats {
+		some := func(o stint.Outcome, n int64) report.Stats {
+			return report.Stats{Kind: "mail", Queue: "default", Outcome: o, Totals: report.Totals{Attempts: n}}
+		}
+		// Half of what failed was lost, and what was snoozed counts for nothing.
+		return []report.Stats{some(stint.OutcomeCompleted, completed), some(stint.OutcomeFailed, failed-failed/2), some(stint.OutcomeLost, failed/2), some(stint.OutcomeSnoozed, 1000)}
+	}
+	p.attempts = [2][]report.Stats{of(completed, failed), of(completed+completedBefore, failed+failedBefore)}
 }
 
 func (p *patient) Schedules(context.Context) ([]store.ScheduleInfo, error) { return p.schedules, p.err }
@@ -95,7 +123,7 @@ func working() *patient {
 		engines: []store.EngineInfo{{
 			Token: 7, Instance: "one", Host: "h", PID: 42, Version: "v1", Kinds: []string{"mail"}, Queues: []string{"*"}, TimeToLive: 6 * time.Second, Beat: now,
 		}},
-		signs: report.Facts{Backlogs: []report.Backlog{{Queue: "default", Kind: "mail", Jobs: 5, Oldest: now.Add(-time.Hour)}}},
+		signs: report.Facts{Backlogs: []report.Backlog{{Queue: "default", Kind: "mail", Jobs: 5, Oldest: now.Add(-5 * time.Minute)}}},
 	}
 }
 
@@ -115,7 +143,7 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 		"this machine is ahead": {func(p *patient) { p.ahead = time.Hour }, report.SeverityWarning, "clock_difference", "1h0m0s ahead of the database's", "NTP"},
 		"this machine is behind": {func(p *patient) {
 			p.ahead = -time.Hour
-			one(p).Beat, mail(p).Oldest = time.Now().Add(time.Hour), time.Now()
+			one(p).Beat, mail(p).Oldest = time.Now().Add(time.Hour), time.Now().Add(time.Hour)
 		}, report.SeverityWarning, "clock_difference", "1h0m0s behind the database's", "NTP"},
 		"nothing is installed":    {func(p *patient) { p.schema.Installed, p.schema.Oldest = 0, 0 }, report.SeverityProblem, "schema_missing", "not installed", "stint migrate up"},
 		"an older schema":         {func(p *patient) { p.schema.Installed = 2 }, report.SeverityProblem, "schema_too_old", "version 2", "stint migrate up"},
@@ -142,7 +170,7 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 		}, report.SeverityProblem, "engine_stuck", "its process lives", "process 4 on h"},
 		"an engine is draining":   {func(p *patient) { one(p).Draining, one(p).Running = true, []store.Position{1} }, report.SeverityNote, "engine_draining", "still runs 1 job", "stint engines bury 7"},
 		"engines of two versions": {func(p *patient) { p.engines = append(p.engines, p.engines[0]); p.engines[1].Version = "v2" }, report.SeverityNote, "engine_versions", "v1 (one), v2 (one)", "rolled out"},
-		"nobody is there":         {func(p *patient) { p.engines = nil }, report.SeverityProblem, "no_engine", "5 jobs, the first for 1h0m0s", "stint work"},
+		"nobody is there":         {func(p *patient) { p.engines = nil }, report.SeverityProblem, "no_engine", "5 jobs, the first for 5m0s", "stint work"},
 		"nobody is there yet":     {func(p *patient) { p.engines = nil; mail(p).Oldest = time.Now() }, report.SeverityWarning, "no_engine", "5 jobs", "stint work"},
 		"a kind nobody knows":     {func(p *patient) { mail(p).Kind = "fax" }, report.SeverityProblem, "kind_unknown", "no engine that runs performs it", "--kind fax"},
 		"a kind of a dead engine": {func(p *patient) {
@@ -150,12 +178,18 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 			p.engines = append(p.engines, p.engines[0])
 			one(p).Beat, one(p).Kinds = time.Now(), nil
 		}, report.SeverityProblem, "kind_unknown", "ready and not begun: 5 jobs", "start an engine"},
-		"a queue nobody works on":    {func(p *patient) { one(p).Queues = []string{"other"} }, report.SeverityProblem, "queue_unattended", "no engine that performs mail works on it", "--queues default"},
-		"a paused queue":             {func(p *patient) { mail(p).Paused, mail(p).By, mail(p).Why = hour, "ann", "mails bounce" }, report.SeverityNote, "queue_paused", "UTC by ann (mails bounce); ready and not begun: 5 jobs", "stint queues resume default"},
-		"notes that nobody looks at": {func(p *patient) { p.signs.Flows = report.FlowFacts{Open: 1, Blocked: 3, Noted: hour} }, report.SeverityProblem, "notes_unread", "no engine has looked at it for 1h", "what the engines log"},
-		"notes that lie for a while": {func(p *patient) { p.signs.Flows.Noted = time.Now().Add(-45 * time.Second) }, report.SeverityWarning, "notes_unread", "for 45s", "what the engines log"},
-		"notes where no engine runs": {func(p *patient) { p.engines, p.signs.Backlogs, p.signs.Flows.Noted = nil, nil, hour }, report.SeverityProblem, "notes_unread", "no engine runs that could look", "stint work"},
-		"jobs that come too late":    {func(p *patient) { mail(p).Late = 2 }, report.SeverityWarning, "start_by_missed", "2 jobs of kind mail", "more engines"},
+		"a queue nobody works on":         {func(p *patient) { one(p).Queues = []string{"other"} }, report.SeverityProblem, "queue_unattended", "no engine that performs mail works on it", "--queues default"},
+		"a paused queue":                  {func(p *patient) { mail(p).Paused, mail(p).By, mail(p).Why = hour, "ann", "mails bounce" }, report.SeverityNote, "queue_paused", "UTC by ann (mails bounce); ready and not begun: 5 jobs", "stint queues resume default"},
+		"a queue that is paused for long": {func(p *patient) { mail(p).Paused, mail(p).Oldest = hour, hour }, report.SeverityWarning, "queue_paused", "ready and not begun: 5 jobs, the first for 1h0m0s", "stint queues resume default"},
+		"a queue that is late":            {func(p *patient) { mail(p).Oldest = hour }, report.SeverityWarning, "queue_late", "do not keep up: 5 jobs could begin and have not, the first for 1h0m0s", "more slots"},
+		"a kind that fails since lately": {func(p *patient) { p.ended(30, 20, 970, 30) },
+			report.SeverityWarning, "kind_failing", "20 of the 50 attempts that ended in the last 15m failed or were lost (40%); in the day before that 3%", "stint jobs list --state failed,retrying --kind mail"},
+		"a kind that fails for a day":  {func(p *patient) { p.ended(2, 28, 100, 900) }, report.SeverityWarning, "kind_failing", "(93%); in the day before that 90%", "stint queues pause"},
+		"a kind that is new and fails": {func(p *patient) { p.ended(10, 10, 0, 0) }, report.SeverityWarning, "kind_failing", "(50%); in the day before that there were too few to compare", "stint queues pause"},
+		"notes that nobody looks at":   {func(p *patient) { p.signs.Flows = report.FlowFacts{Open: 1, Blocked: 3, Noted: hour} }, report.SeverityProblem, "notes_unread", "no engine has looked at it for 1h", "what the engines log"},
+		"notes that lie for a while":   {func(p *patient) { p.signs.Flows.Noted = time.Now().Add(-45 * time.Second) }, report.SeverityWarning, "notes_unread", "for 45s", "what the engines log"},
+		"notes where no engine runs":   {func(p *patient) { p.engines, p.signs.Backlogs, p.signs.Flows.Noted = nil, nil, hour }, report.SeverityProblem, "notes_unread", "no engine runs that could look", "stint work"},
+		"jobs that come too late":      {func(p *patient) { mail(p).Late = 2 }, report.SeverityWarning, "start_by_missed", "2 jobs of kind mail", "more engines"},
 		"a missing retry function": {func(p *patient) {
 			p.signs.Undecided = []report.UndecidedBacklog{{Func: "billing", Jobs: 2, Oldest: hour}}
 		},
@@ -174,6 +208,11 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 		"a schedule that no engine fires": {func(p *patient) {
 			p.scheduled(func(s *store.ScheduleInfo) { s.Next = hour })
 		}, report.SeverityProblem, "schedule_unplanned", "overdue, though engines run, for 1h0m0s", "time zones"},
+		"a schedule that missed occurrences": {func(p *patient) {
+			p.scheduled(func(s *store.ScheduleInfo) {
+				s.Passed, s.PassedAt, s.LastOccurrence = 3, hour, hour.Add(-time.Minute)
+			})
+		}, report.SeverityWarning, "schedule_missed", "as was found at 1999-12-31 23:00:00 UTC", "stint schedules run-now nightly"},
 		"a schedule of a kind that nobody knows": {func(p *patient) {
 			p.scheduled(func(s *store.ScheduleInfo) { s.Job.Kind = "fax" })
 		}, report.SeverityWarning, "schedule_unknown_kind", "schedule nightly makes jobs of it", "start an engine that does, or: stint schedules remove nightly"},
@@ -191,7 +230,30 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 		"a limit that lets none start": {func(p *patient) {
 			l, _ := p.limited("0")
 			l.Declared, l.Set, l.SetAt, l.By, l.Why = "10", "0", hour, "ann", "mails bounce"
+			mail(p).Oldest = time.Now()
 		}, report.SeverityNote, "limit_stopped", "its rule is 0, set 1999-12-31 23:00:00 UTC by ann (mails bounce): no job of it starts", "stint limits reset smtp"},
+		"a limit that has let none start for long": {func(p *patient) { p.limited("0") },
+			report.SeverityWarning, "limit_stopped", "its rule is 0: no job of it starts", "stint limits set smtp 10"},
+		"a limit that is paused": {func(p *patient) {
+			l, _ := p.limited("10")
+			l.Paused, mail(p).Oldest = &store.Paused{Until: time.Now().Add(time.Minute), By: "ann", Why: "mails bounce"}, time.Now()
+		}, report.SeverityNote, "limit_paused", "no job of it starts until 2000-01-01 00:01:00 UTC, paused by ann (mails bounce)", "stint limits resume smtp"},
+		"a limit whose jobs have waited for long behind a pause": {func(p *patient) {
+			l, _ := p.limited("10")
+			l.Paused = &store.Paused{Until: time.Now().Add(time.Minute)}
+		}, report.SeverityWarning, "limit_paused", "no job of it starts", "stint limits resume smtp"},
+		"a limit of which nothing runs": {func(p *patient) {
+			l, g := p.limited("10")
+			l.Held, g.Held, g.Holds = 0, 0, []store.GateHolding{{Engine: 7, Instance: "one", Asked: 3}}
+		}, report.SeverityWarning, "limit_idle", "jobs wait for it, the first for 1h0m0s, and none of it runs", "stint limits show smtp"},
+		"a limit whose jobs say it themselves, and of which nothing runs": {func(p *patient) {
+			l, g := p.limited("10")
+			l.Held, g.Held, p.kinds[0].Limits = 0, 0, nil
+		}, report.SeverityWarning, "limit_idle", "the first for 1h0m0s", "stint limits show smtp"},
+		"a limit whose rate lets none start for long": {func(p *patient) {
+			l, g := p.limited("any,1/1h")
+			l.Held, g.Held, g.Next = 0, 0, time.Now().Add(50*time.Minute)
+		}, report.SeverityWarning, "limit_idle", "none of it runs; under its rate the next may start at 2000-01-01 00:50:00 UTC", "stint limits set smtp 10"},
 		"a limit that is halted": {func(p *patient) {
 			l, g := p.limited("1,in-order,halt")
 			l.Asked, l.Name, g.Gate, g.Key, g.Failed, p.kinds[0].Limits[0] = 0, "account", "account=7", "7", 12, "account by /account"
@@ -248,6 +310,44 @@ func diagnose(t *testing.T, p *patient) []report.Finding {
 	return all
 }
 
+// Under load the attempts that are not in the sums yet are not read: there may be any number.
+func TestUnderLoadOnlySumsAreRead(t *testing.T) {
+	for unsummed, settled := range map[int]bool{0: false, 19_999: false, 20_000: true, 1_000_000: true} {
+		p := working()
+		p.ended(0, 50, 0, 0)
+		if p.unsummed = unsummed; len(diagnose(t, p)) != 1 || p.settled != settled {
+			t.Errorf("with %d attempts that are not summed up it asks for settled sums: %v, want %v", unsummed, p.settled, settled)
+		}
+	}
+}
+
+// A finding leads to the page of what it is about.
+func TestFindingsNameTheirPages(t *testing.T) {
+	hour := time.Now().Add(-time.Hour)
+	for page, provoke := range map[string]func(p *patient){
+		"/engines/7":        func(p *patient) { p.engines[0].Beat = hour },
+		"/kinds/a%2Fb":      func(p *patient) { p.signs.Backlogs[0].Kind = "a/b" },
+		"/queues":           func(p *patient) { p.signs.Backlogs[0].Oldest = hour },
+		"/errors?kind=mail": func(p *patient) { p.ended(0, 50, 0, 0) },
+		"/limits/smtp":      func(p *patient) { p.limited("0") },
+		"/engines":          func(p *patient) { p.engines = nil },
+		"/schedules/nightly": func(p *patient) {
+			p.scheduled(func(s *store.ScheduleInfo) { s.PassedAt = hour })
+		},
+		"/schedules": func(p *patient) {
+			for _, name := range []string{"a", "b"} {
+				p.scheduled(func(s *store.ScheduleInfo) { s.Name, s.PassedAt = name, hour })
+			}
+		},
+	} {
+		p := working()
+		provoke(p)
+		if all := diagnose(t, p); !slices.ContainsFunc(all, func(f report.Finding) bool { return f.Page == page }) {
+			t.Errorf("none leads to %s: %+v", page, all)
+		}
+	}
+}
+
 func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 	p := working()
 	p.signs.Flows = report.FlowFacts{Open: 7, Blocked: 1000, Noted: time.Now().Add(-20 * time.Second)} // an engine is about to look
@@ -265,6 +365,38 @@ func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 	p.gates[0].Held = 9 // it lets one start
 	if all := diagnose(t, p); len(all) > 0 {
 		t.Errorf("found is %v", all)
+	}
+	for name, change := range map[string]func(p *patient){
+		"a queue whose jobs wait for a while": func(p *patient) { p.signs.Backlogs[0].Oldest = time.Now().Add(-9 * time.Minute) },
+		"few attempts that fail":              func(p *patient) { p.ended(0, 19, 0, 0) },
+		"a kind that often fails":             func(p *patient) { p.ended(50, 50, 700, 300) },
+		"a kind that fails now and then":      func(p *patient) { p.ended(90, 10, 10_000, 0) },
+		"a schedule that has fired since": func(p *patient) {
+			p.scheduled(func(s *store.ScheduleInfo) {
+				s.Passed, s.PassedAt, s.LastOccurrence = 3, time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)
+			})
+		},
+		"a schedule that missed occurrences long ago": func(p *patient) {
+			p.scheduled(func(s *store.ScheduleInfo) { s.Passed, s.PassedAt = 3, time.Now().Add(-25*time.Hour) })
+		},
+		"a rate that lets one start soon": func(p *patient) {
+			l, g := p.limited("any,1/1m")
+			l.Held, g.Held, g.Next = 0, 0, time.Now().Add(50*time.Second)
+		},
+		"a job that comes again before others": func(p *patient) {
+			l, g := p.limited("1,in-order")
+			l.Held, g.Held, g.Again = 0, 0, 12
+		},
+		"a limit that jobs wait for since a moment": func(p *patient) {
+			l, g := p.limited("10")
+			l.Held, g.Held, p.signs.Backlogs[0].Oldest = 0, 0, time.Now().Add(-time.Minute)
+		},
+	} {
+		p := working()
+		change(p)
+		if all := diagnose(t, p); len(all) > 0 {
+			t.Errorf("%s: found is %v", name, all)
+		}
 	}
 }
 

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
@@ -35,6 +37,9 @@ var (
 	stepsMissed = warning("steps_missed",
 		"{done} of this kind completed without coming to steps that earlier runs had recorded: {steps}. A step that was given another name is done again by every job that has it under the old one",
 		"give a renamed step its old name again; stint queues pause keeps jobs from running until then. If it was removed, or runs may leave it out, there is nothing to do, and this is told for a day")
+	kindFailing = warning("kind_failing",
+		"{failed} of the {attempts} attempts that ended in the last {span} failed or were lost ({share}); in the day before that {before}",
+		"see what they fail with, on the page Errors of the dashboard, or: stint jobs list --state failed,retrying --kind {kind}. stint queues pause keeps jobs from running until it is fixed, and stint jobs retry runs those again that ended")
 	startByMissed = warning("start_by_missed",
 		"{late} of kind {kind} did not begin by the time that was set for it; what is not begun in time has failed when an engine comes to it",
 		"see why the queue is not worked off; more engines or slots, or a longer start_within")
@@ -48,6 +53,8 @@ var (
 	noEngine    = problem("no_engine", "no engine runs"+readyFor, "start one: stint work, or the program that has your kinds")
 	kindUnknown = problem("kind_unknown", "no engine that runs performs it"+readyFor,
 		"start an engine that does, or end them: stint jobs cancel --state available --kind {kind}")
+	queueLate = warning("queue_late", "engines work on it, and do not keep up: {waiting} could begin and have not, the first for {age}",
+		"see whether its engines have slots left and what takes them: stint engines list, stint jobs list --state running; then start more engines, give them more slots, or give the jobs a higher priority")
 	queueUnattended = problem("queue_unattended", "no engine that performs {kind} works on it"+readyFor, "start one that does: stint work --queues {queue}")
 )
 
@@ -76,7 +83,7 @@ func (d *diagnosis) engines(ctx context.Context, holds map[store.EngineID]int) (
 		}
 		running = append(running, e)
 		if n := len(e.Running); e.Draining {
-			d.find(engineDraining.With("jobs", counted(n, math.MaxInt, "job"), "token", fmt.Sprint(e.Token)).Find(subject, map[string]any{"running": n}))
+			d.find(engineDraining.With("jobs", counted(n, math.MaxInt, "job"), "token", fmt.Sprint(e.Token)).Find(subject, map[string]any{"running": n}).At("engines", fmt.Sprint(int64(e.Token))))
 		}
 	}
 	return running, err
@@ -101,7 +108,7 @@ func (d *diagnosis) silent(e store.EngineInfo, subject string, holds int) Findin
 	if quiet > 3*e.TimeToLive && holds > 0 {
 		rule.Severity = SeverityProblem
 	}
-	return rule.With("silent", quiet.Round(100*time.Millisecond).String(), "ttl", e.TimeToLive.String()).Find(subject, figures)
+	return rule.With("silent", quiet.Round(100*time.Millisecond).String(), "ttl", e.TimeToLive.String()).Find(subject, figures).At("engines", fmt.Sprint(int64(e.Token)))
 }
 
 // versions looks for engines of several versions side by side.
@@ -121,7 +128,7 @@ func (d *diagnosis) versions(running crew) {
 	for _, v := range all {
 		names = append(names, fmt.Sprintf("%s (%s)", v, words.Several(by[v])))
 	}
-	d.find(engineVersions.With("names", strings.Join(names, ", ")).Find("the engines that run", map[string]any{"versions": all}))
+	d.find(engineVersions.With("names", strings.Join(names, ", ")).Find("the engines that run", map[string]any{"versions": all}).At("engines"))
 }
 
 // undecided looks for failures that no engine decides about.
@@ -130,9 +137,9 @@ func (d *diagnosis) undecided(all []UndecidedBacklog) {
 		switch {
 		case d.now.Sub(u.Oldest) < deploying:
 		case u.Func == store.AnyEngine:
-			d.find(d.waiting(retryPolicyWaits, "retry policies", "failed job", u.Jobs, u.Oldest))
+			d.find(d.waiting(retryPolicyWaits, "retry policies", "failed job", u.Jobs, u.Oldest).At("jobs?state=retrying"))
 		default:
-			d.find(d.waiting(retryFunctionMissing, "retry function "+u.Func, "failed job", u.Jobs, u.Oldest))
+			d.find(d.waiting(retryFunctionMissing, "retry function "+u.Func, "failed job", u.Jobs, u.Oldest).At("jobs?state=retrying"))
 		}
 	}
 }
@@ -161,7 +168,7 @@ func (d *diagnosis) notes(running crew, f FlowFacts) {
 	if age < deploying {
 		rule.Severity = SeverityWarning
 	}
-	d.find(rule.Find("flows and signals", map[string]any{"since": f.Noted.UTC(), "since_seconds": age.Seconds(), "flows": f.Open, "blocked": f.Blocked}))
+	d.find(rule.Find("flows and signals", map[string]any{"since": f.Noted.UTC(), "since_seconds": age.Seconds(), "flows": f.Open, "blocked": f.Blocked}).At("jobs?state=blocked"))
 }
 
 // retentionSlack is how late retention may be, beside a tenth of the time that jobs are kept for.
@@ -213,7 +220,7 @@ func (d *diagnosis) missed(all []Metrics) {
 		slices.Sort(k.steps)
 		k.steps = slices.Compact(k.steps)
 		d.find(stepsMissed.With("done", counted(int(k.jobs), math.MaxInt, "job")).
-			Find("kind "+kind, map[string]any{"steps": k.steps, "jobs": k.jobs, "last": k.last.UTC()}))
+			Find("kind "+kind, map[string]any{"steps": k.steps, "jobs": k.jobs, "last": k.last.UTC()}).At("kinds", kind))
 	}
 }
 
@@ -224,9 +231,87 @@ func (d *diagnosis) retention(all []Metrics) {
 			d.find(retentionBehind.With("kept", retry.FormatDuration(m.Retention.Kept), "late", late.Round(time.Second).String()).
 				Find(fmt.Sprintf("engine %s (%d)", m.Instance, m.Engine), map[string]any{
 					"token": fmt.Sprint(int64(m.Engine)), "kept_seconds": m.Retention.Kept.Seconds(), "late_seconds": late.Seconds(), "deleted": m.Retention.Deleted,
-				}))
+				}).At("engines", fmt.Sprint(int64(m.Engine))))
 		}
 	}
+}
+
+// When a kind fails more than it did. Attempts that failed and will be tried again count too: they come before the
+// jobs that fail.
+const (
+	failingSpan   = 15 * time.Minute
+	failingBefore = 24 * time.Hour
+	failingLeast  = 20              // attempts, of which there must be as many in each of both times to compare
+	failingShare  = 0.2             // of the attempts
+	failingTimes  = 2               // as many as in the time before
+	failingMost   = 0.9             // share from which on it does not matter how it was before
+	failingSpares = 20_000          // attempts that are not in the sums yet; if there are more they are not read
+	failingSums   = 4 * time.Minute // after which what ended is in the sums
+)
+
+// failing looks for kinds of whose attempts many have failed lately, and not as many before. It reads the sums by the
+// minute and the hour, and of what is not in them yet no more than a few: under load, the last minutes are left out.
+func (d *diagnosis) failing(ctx context.Context) error {
+	keeper, ok := d.store.(StatsStore)
+	if !ok {
+		return nil
+	}
+	fresh, err := keeper.Unsummed(ctx, failingSpares)
+	if err != nil {
+		return err
+	}
+	from, settled := d.now.Add(-failingSpan), fresh >= failingSpares
+	if settled {
+		from = from.Add(-failingSums)
+	}
+	lately, err := keeper.Stats(ctx, StatsFilter{From: from, Every: time.Minute, Settled: settled})
+	if err != nil {
+		return err
+	}
+	day, err := keeper.Stats(ctx, StatsFilter{From: d.now.Add(-failingBefore), Settled: settled})
+	if err != nil {
+		return err
+	}
+	all := endsByKind(day)
+	for kind, now := range endsByKind(lately) {
+		before := all[kind]
+		before.failed, before.all = max(0, before.failed-now.failed), max(0, before.all-now.all)
+		known := before.all >= failingLeast
+		if now.all < failingLeast || now.share() < failingShare || known && now.share() < failingMost && now.share() < failingTimes*before.share() {
+			continue
+		}
+		text := "there were too few to compare"
+		figures := map[string]any{"kind": kind, "attempts": now.all, "failed": now.failed, "share": now.share()}
+		if known {
+			text, figures["share_before"] = percent(before.share()), before.share()
+		}
+		d.find(kindFailing.With("share", percent(now.share()), "before", text, "span", words.Rough(failingSpan)).
+			Find("kind "+kind, figures).At("errors?kind=" + url.QueryEscape(kind)))
+	}
+	return nil
+}
+
+// ends counts attempts that came to something: those that were handed back, snoozed or cancelled did not.
+type ends struct{ failed, all int64 }
+
+func (e ends) share() float64 { return float64(e.failed) / float64(max(1, e.all)) }
+
+func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
+
+func endsByKind(all []Stats) map[string]ends {
+	kinds := map[string]ends{}
+	for _, s := range all {
+		e := kinds[s.Kind]
+		switch s.Outcome {
+		case stint.OutcomeFailed, stint.OutcomeLost:
+			e.failed += s.Attempts
+			e.all += s.Attempts
+		case stint.OutcomeCompleted:
+			e.all += s.Attempts
+		}
+		kinds[s.Kind] = e
+	}
+	return kinds
 }
 
 // waiting is about jobs that wait, the first of them since a while.
@@ -240,6 +325,14 @@ func (d *diagnosis) waiting(rule Rule, subject, thing string, jobs int, oldest t
 type obstacle struct {
 	code, subject      string
 	queue, kind, pause string // as far as its texts say them
+	noun, name         string // of its page
+}
+
+func (o obstacle) names() []string {
+	if o.name == "" {
+		return nil
+	}
+	return []string{o.name}
 }
 
 // obstacle is what keeps jobs from beginning, besides those before them. Jobs with
@@ -247,13 +340,15 @@ type obstacle struct {
 func (c crew) obstacle(b Backlog) (o obstacle, rule Rule, ok bool) {
 	switch {
 	case !b.Paused.IsZero():
-		o, rule = obstacle{subject: "queue " + b.Queue, queue: b.Queue, pause: paused(b)}, queuePaused
+		o, rule = obstacle{subject: "queue " + b.Queue, queue: b.Queue, pause: paused(b), noun: "queues"}, queuePaused
 	case len(c) == 0:
-		o, rule = obstacle{subject: "the roster"}, noEngine
+		o, rule = obstacle{subject: "the roster", noun: "engines"}, noEngine
 	case !c.performs(b.Kind):
-		o, rule = obstacle{subject: "kind " + b.Kind, kind: b.Kind}, kindUnknown
+		o, rule = obstacle{subject: "kind " + b.Kind, kind: b.Kind, noun: "kinds", name: b.Kind}, kindUnknown
 	case !c.attends(b.Queue, b.Kind):
-		o, rule = obstacle{subject: "queue " + b.Queue, queue: b.Queue, kind: b.Kind}, queueUnattended
+		o, rule = obstacle{subject: "queue " + b.Queue, queue: b.Queue, kind: b.Kind, noun: "queues"}, queueUnattended
+	case !b.Limited: // of limits it is told that they keep jobs waiting
+		o, rule = obstacle{subject: "queue " + b.Queue, queue: b.Queue, noun: "queues"}, queueLate
 	}
 	o.code = rule.Code
 	return o, rule.With("queue", o.queue, "kind", o.kind, "pause", o.pause), rule.Code != ""
@@ -288,14 +383,19 @@ func (d *diagnosis) backlogs(running crew, all []Backlog) {
 			sums[o] = sum{rule, s.jobs + b.Jobs, s.oldest}
 		}
 		if b.Late > 0 {
-			d.find(startByMissed.With("late", counted(b.Late, BacklogLimit, "job")).Find("queue "+b.Queue, map[string]any{"jobs": b.Late, "kind": b.Kind}))
+			d.find(startByMissed.With("late", counted(b.Late, BacklogLimit, "job")).Find("queue "+b.Queue, map[string]any{"jobs": b.Late, "kind": b.Kind}).At("queues"))
 		}
 	}
 	for o, s := range sums {
 		if s.rule.Severity == SeverityProblem && d.now.Sub(s.oldest) < deploying {
 			s.rule.Severity = SeverityWarning
 		}
-		d.find(d.waiting(s.rule, o.subject, "job", s.jobs, s.oldest))
+		if o.code == queuePaused.Code {
+			s.rule = d.urgent(s.rule, s.oldest)
+		}
+		if o.code != queueLate.Code || d.now.Sub(s.oldest) >= lateAfter {
+			d.find(d.waiting(s.rule, o.subject, "job", s.jobs, s.oldest).At(o.noun, o.names()...))
+		}
 	}
 }
 
@@ -308,6 +408,9 @@ var (
 		"start an engine whose mux has it (Mux.Recurrence)")
 	scheduleUnknownKind = warning("schedule_unknown_kind", "{making} jobs of it, and no engine that runs performs it",
 		"start an engine that does, or: stint schedules remove {first}")
+	scheduleMissed = warning("schedule_missed",
+		"occurrences were missed and are not made up for, as was found at {found}: no engine was there, or none could reach the database, when they were due",
+		"if one should run all the same: stint schedules run-now {first}. What makes up for them is said where the schedule is declared (--missed); stint engines gone tells when engines went. This is told until it fires again, for a day at most")
 	scheduleAhead = problem("schedule_ahead",
 		"everything up to {until} counts as dealt with, {distance} from now: the database's clock was ahead, and nothing fires until then",
 		"when the clock is right: stint schedules remove {first}, and add it again, or restart the programs that declare it")
@@ -321,9 +424,9 @@ func (d *diagnosis) schedules(ctx context.Context, running crew) error {
 		return nil
 	}
 	all, err := keeper.Schedules(ctx)
-	unplanned, unknown, ahead := map[string][]string{}, map[string][]string{}, []string{}
+	unplanned, unknown, ahead, missed := map[string][]string{}, map[string][]string{}, []string{}, []string{}
 	first := map[string]time.Time{} // by function, since when an engine is missing
-	var farthest time.Time
+	var farthest, found time.Time
 	for _, s := range all {
 		if s.State() != "active" {
 			continue
@@ -346,6 +449,11 @@ func (d *diagnosis) schedules(ctx context.Context, running crew) error {
 			ahead = append(ahead, s.Name)
 			farthest = latest(farthest, dealt)
 		}
+		// Until it has fired again, in time.
+		if !s.PassedAt.IsZero() && d.now.Sub(s.PassedAt) < missedFor && s.LastOccurrence.Before(s.PassedAt) {
+			missed = append(missed, s.Name)
+			found = latest(found, s.PassedAt)
+		}
 	}
 	for function, names := range unplanned {
 		rule := scheduleUnplanned
@@ -356,20 +464,31 @@ func (d *diagnosis) schedules(ctx context.Context, running crew) error {
 		case len(running) == 0:
 			rule = scheduleNoEngine
 		}
-		d.find(rule.Find(schedulesNamed(names), figures))
+		d.find(atSchedules(rule.Find(schedulesNamed(names), figures), names))
 	}
 	for kind, names := range unknown {
 		making := schedulesNamed(names) + " make"
 		if len(names) == 1 {
 			making += "s"
 		}
-		d.find(scheduleUnknownKind.With("making", making, "first", names[0]).Find("kind "+kind, map[string]any{"schedules": names}))
+		d.find(atSchedules(scheduleUnknownKind.With("making", making, "first", names[0]).Find("kind "+kind, map[string]any{"schedules": names}), names))
 	}
 	if len(ahead) > 0 {
-		d.find(scheduleAhead.With("distance", words.Between(d.now, farthest), "first", ahead[0]).
-			Find(schedulesNamed(ahead), map[string]any{"schedules": ahead, "until": farthest.UTC()}))
+		d.find(atSchedules(scheduleAhead.With("distance", words.Between(d.now, farthest), "first", ahead[0]).
+			Find(schedulesNamed(ahead), map[string]any{"schedules": ahead, "until": farthest.UTC()}), ahead))
+	}
+	if len(missed) > 0 {
+		d.find(atSchedules(scheduleMissed.With("first", missed[0]).Find(schedulesNamed(missed), map[string]any{"schedules": missed, "found": found.UTC()}), missed))
 	}
 	return err
+}
+
+// atSchedules gives a finding the page of its schedule, or that of all.
+func atSchedules(f Finding, names []string) Finding {
+	if len(names) == 1 {
+		return f.At("schedules", names[0])
+	}
+	return f.At("schedules")
 }
 
 func schedulesNamed(names []string) string {

@@ -8,6 +8,7 @@ package report
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -38,6 +39,10 @@ type Finding struct {
 	Subject  string   `json:"subject"` // what it is about: an engine, a table, a setting
 	Problem  string   `json:"problem"` // a sentence
 	Remedy   string   `json:"remedy"`  // a sentence, or a command to paste
+
+	// Page is where the dashboard shows what it is about: a path below its address. Of what has no page of its own it
+	// is empty.
+	Page string `json:"page,omitempty"`
 
 	// Figures are what was measured. Names that end in _seconds and _bytes say
 	// their unit; instants are in UTC.
@@ -77,7 +82,16 @@ func (r Rule) Find(subject string, figures map[string]any) Finding {
 		texts = append(texts, "{"+name+"}", figureText(name, value))
 	}
 	fill := strings.NewReplacer(texts...)
-	return Finding{r.Severity, r.Code, subject, fill.Replace(r.Problem), fill.Replace(r.Remedy), figures}
+	return Finding{Severity: r.Severity, Code: r.Code, Subject: subject, Problem: fill.Replace(r.Problem), Remedy: fill.Replace(r.Remedy), Figures: figures}
+}
+
+// At is the finding with its page: the parts of its path, or a path and a query.
+func (f Finding) At(noun string, names ...string) Finding {
+	for _, name := range names {
+		noun += "/" + url.PathEscape(name)
+	}
+	f.Page = "/" + noun
+	return f
 }
 
 // figureText is a figure as it stands in a sentence.
@@ -192,6 +206,7 @@ type Backlog struct {
 	Jobs     int
 	Late     int       // of these, how many did not begin by the time that was set for it
 	Oldest   time.Time // when the first of them became ready
+	Limited  bool      // whether they wait for limits
 
 	Paused  time.Time // since when the queue is paused; zero when it is not
 	By, Why string    // who paused it

@@ -17,7 +17,10 @@ const (
 	select b.beat, b.low, b.running, e.locked from stint_engines e join stint_beats b on b.token = e.token where e.token = ?`
 	leaveSQL    = `delete from stint_engines where token = ?`
 	lastSignSQL = `delete from stint_beats where token = ?`
-	endSQL      = `update stint_engine_history set ended = ?, why = ? where token = ?`
+	endSQL      = `
+	update stint_engine_history set ended = ?, why = ?, beat = (select b.beat from stint_beats b where b.token = ?3), buried_by = nullif(?4, 0)
+	where token = ?3`
+	freedSQL = `update stint_engine_history set freed = ?, lost = ?, lost_at = ? where token = ?`
 )
 
 // Bury implements [store.Roster]. All of it is one transaction: no other
@@ -74,13 +77,13 @@ func (s *Store) bury(c *conn, b store.Burial, judge func(e *store.Entry, begun b
 	if err != nil {
 		return 0, err
 	}
+	if _, err := c.exec(endSQL, micro(now), cmp.Or(b.Why, "buried"), int64(b.Engine), int64(b.By)); err != nil {
+		return 0, err
+	}
 	for _, text := range []string{leaveSQL, lastSignSQL, forgetSQL, freeOfSQL} {
 		if _, err := c.exec(text, int64(b.Engine)); err != nil {
 			return 0, err
 		}
-	}
-	if _, err := c.exec(endSQL, micro(now), cmp.Or(b.Why, "buried"), int64(b.Engine)); err != nil {
-		return 0, err
 	}
 	claims, err := c.held(b.Engine, low)
 	if err != nil {
@@ -90,7 +93,7 @@ func (s *Store) bury(c *conn, b store.Burial, judge func(e *store.Entry, begun b
 	if err != nil {
 		return 0, err
 	}
-	buried := 0
+	var end store.EngineEnd
 	for _, claim := range claims {
 		entries, err := s.fetch(c, claim.Positions)
 		if err != nil {
@@ -108,11 +111,14 @@ func (s *Store) bury(c *conn, b store.Burial, judge func(e *store.Entry, begun b
 				return 0, fmt.Errorf("conclude entry %d: %w", e.Pos, err)
 			}
 			if added {
-				buried++
+				end.Conclude(&x)
 			}
 		}
 	}
-	return buried, nil
+	if end.Freed > 0 {
+		_, err = c.exec(freedSQL, end.Freed, end.Lost, arrayOf(end.LostAt), int64(b.Engine))
+	}
+	return end.Freed, err
 }
 
 // within reports whether a beat is fresh. One in the future was written before the

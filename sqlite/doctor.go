@@ -111,8 +111,8 @@ func (s *Store) Advise(err error) string {
 
 // backlogSQL counts what is ready of a lane after its frontier, up to a limit.
 const backlogSQL = `
-select r.queue, r.priority, r.kind, count(*), sum(ifnull(r.start_by < ?4, 0)), min(r.created), q.paused, q.by, q.why
-from (select queue, priority, kind, start_by, created from stint_entries indexed by stint_entries_lane
+select r.queue, r.priority, r.kind, count(*), sum(ifnull(r.start_by < ?4, 0)), min(r.created), max(r.limits is not null), q.paused, q.by, q.why
+from (select queue, priority, kind, start_by, created, limits from stint_entries indexed by stint_entries_lane
       where lane = ?1 and pos > ?2 order by pos limit ?3) r
 left join stint_queues q on q.queue = r.queue
 group by r.queue, r.priority, r.kind`

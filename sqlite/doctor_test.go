@@ -219,7 +219,7 @@ func TestPlacesThatNobodyCanSeeAreFound(t *testing.T) {
 func TestWhatTheDoctorAsksReadsNoWholeTable(t *testing.T) {
 	t.Parallel()
 	s := open(t, Memory)
-	for name, text := range map[string]string{"backlog": backlogSQL, "frontiers": frontiersSQL, "undecided": undecidedBacklogSQL, "holds": holdsSQL} {
+	for name, text := range map[string]string{"backlog": backlogSQL, "frontiers": frontiersSQL, "undecided": undecidedBacklogSQL, "holds": holdsSQL, "lost": lostSQL, "a job's state": jobStateSQL} {
 		for line := range strings.Lines(plan(t, s, text)) {
 			if strings.HasPrefix(line, "SCAN stint_entries") || strings.HasPrefix(line, "SCAN x") || strings.HasPrefix(line, "SCAN e") || strings.HasPrefix(line, "SCAN c") {
 				t.Errorf("%s reads a whole table: %s", name, line)

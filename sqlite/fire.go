@@ -53,7 +53,7 @@ const (
 
 	moveSQL = `
 	update stint_schedules set revision = revision + 1, after = ?2, next = ?3, ended = case when ?4 then ifnull(ended, ?5) end,
-	  passed = passed + ?6, skipped = skipped + ?7, fired = fired + ?8, last_job = ifnull(?9, last_job), last_occurrence = ifnull(?10, last_occurrence)
+	  passed = passed + ?6, passed_at = case when ?6 > 0 then ?5 else passed_at end, skipped = skipped + ?7, fired = fired + ?8, last_job = ifnull(?9, last_job), last_occurrence = ifnull(?10, last_occurrence)
 	where name = ?1`
 )
 

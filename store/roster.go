@@ -192,5 +192,6 @@ type Burial struct {
 	Engine EngineID
 	Unless time.Duration // leave it alone if it beat within this time, or its place is held; 0 buries in any case
 	Silent time.Duration // for how long the burier saw no beat of it, by working calls
-	Why    string        // kept in the engine's history
+	Why    string        // kept in the engine's history: [WhyLeft] and the others, or what a person said
+	By     EngineID      // the engine that buries it; 0 for itself, and for a person
 }

@@ -77,6 +77,8 @@ type ScheduleInfo struct {
 	Skipped int64 // how many occurrences were not fired since it is unique
 	Passed  int64 // how many occurrences were missed and not made up for
 
+	PassedAt time.Time // when that was found of the last of these
+
 	LastOccurrence time.Time // of the last job that has one
 	LastJob        stint.ID  // the last job, 0 for none
 
@@ -112,6 +114,7 @@ type scheduleInfoJSON struct {
 	Fired          int64     `json:"fired"`
 	Skipped        int64     `json:"skipped"`
 	Passed         int64     `json:"missed_occurrences"`
+	PassedAt       time.Time `json:"missed_at,omitzero"`
 	LastOccurrence time.Time `json:"last_occurrence,omitzero"`
 	LastJob        stint.ID  `json:"last_job,omitempty"`
 	Created        time.Time `json:"created"`
@@ -134,7 +137,7 @@ func (s ScheduleInfo) MarshalJSON() ([]byte, error) {
 			Unique: s.Unique, Missed: s.Stored.Missed, NotBefore: s.NotBefore, NotAfter: s.NotAfter,
 		},
 		State: s.State(), Next: s.Next, Ended: s.Ended, Paused: s.Paused, PausedBy: s.PausedBy, PausedWhy: s.PausedWhy,
-		Fired: s.Fired, Skipped: s.Skipped, Passed: s.Passed, LastOccurrence: s.LastOccurrence, LastJob: s.LastJob,
+		Fired: s.Fired, Skipped: s.Skipped, Passed: s.Passed, PassedAt: s.PassedAt, LastOccurrence: s.LastOccurrence, LastJob: s.LastJob,
 		Created: s.Created, Declared: s.Declared, By: s.By, Problem: problem,
 	})
 }
@@ -149,7 +152,7 @@ func (s *ScheduleInfo) UnmarshalJSON(text []byte) error {
 		Schedule: stint.Schedule{Name: t.Name, Zone: t.Zone, Unique: t.Unique, NotBefore: t.NotBefore, NotAfter: t.NotAfter},
 		Created:  t.Created, Declared: t.Declared, By: t.By, Next: t.Next, Ended: t.Ended,
 		Paused: t.Paused, PausedBy: t.PausedBy, PausedWhy: t.PausedWhy,
-		Fired: t.Fired, Skipped: t.Skipped, Passed: t.Passed, LastOccurrence: t.LastOccurrence, LastJob: t.LastJob,
+		Fired: t.Fired, Skipped: t.Skipped, Passed: t.Passed, PassedAt: t.PassedAt, LastOccurrence: t.LastOccurrence, LastJob: t.LastJob,
 	}
 	s.Read(ScheduleTexts{Recurrence: t.Recurrence, Missed: t.Missed, Job: t.Job})
 	s.Stored.Function, _ = s.Recurrence.Func()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -33,6 +34,13 @@ var doctorTests = []test{
 			got[i].Oldest = time.Time{}
 		}
 		noDiff(t, gocmp.Diff(want, got), "(-want +got)")
+	}},
+	{"Of what is ready it is told whether it waits for limits", func(t *T) {
+		as[store.Limiter](t)
+		t.enqueue(job("k"), job("k", stint.Limited("l")), job("k", stint.Limited("l")))
+		got := t.backlogs()
+		slices.SortFunc(got, func(a, b report.Backlog) int { return cmp.Compare(a.Jobs, b.Jobs) })
+		expect(t, len(got) == 2 && !got[0].Limited && got[0].Jobs == 1 && got[1].Limited && got[1].Jobs == 2, "told is %+v, want one that waits for none and two that do", got)
 	}},
 	{"What it takes is told by its parts, and grows with what is enqueued", func(t *T) {
 		takes := func() (bytes int64) {
@@ -158,6 +166,42 @@ var doctorTests = []test{
 		}
 		noDiff(t, gocmp.Diff([]string{"kind k: [charge page #], 5 jobs, warning", "kind x: [y], 1 jobs, warning"}, told), "(-want +told)")
 	}},
+	{"That a kind fails is told as long as many of its attempts did lately", func(t *T) {
+		as[report.StatsStore](t)
+		ends := func(n int, end store.Result, want string) {
+			t.Helper()
+			t.enqueue(slices.Concat(jobs(n, "k"), jobs(n, "well"))...)
+			w := t.join("k", "well")
+			for _, e := range w.ClaimAll() {
+				if e.Kind == "k" {
+					w.Finish(end, e)
+				} else {
+					w.Complete(e)
+				}
+			}
+			w.Leave()
+			equal(t, t.found("kind_failing"), want, "found is %q, want %q")
+		}
+		ends(19, failedFinally, "")
+		ends(1, failedFinally, "kind k /errors?kind=k")
+		ends(81, completed, "")
+		ends(6, failedFinally, "kind k /errors?kind=k")
+	}},
+	{"That occurrences were missed is told until the schedule fires again", func(t *T) {
+		t.declare(every("s"))
+		t.tick("s", 1)
+		equal(t, t.found("schedule_missed"), "", "found is %q, want %q")
+		t.due()
+		t.fire(store.FireRequest{}, func(s *store.ScheduleInfo, now time.Time) (store.Plan, error) {
+			return store.Plan{Passed: 3, After: now, Next: now.Add(300 * time.Millisecond)}, nil
+		})
+		equal(t, t.found("schedule_missed"), "schedule s /schedules/s", "found is %q, want %q")
+		time.Sleep(350 * time.Millisecond)
+		t.fire(store.FireRequest{}, func(s *store.ScheduleInfo, now time.Time) (store.Plan, error) {
+			return store.Plan{Occurrences: []time.Time{s.Next}, After: s.Next, Next: now.Add(time.Hour)}, nil
+		})
+		equal(t, t.found("schedule_missed"), "", "fired again, found is %q, want %q")
+	}},
 	{"Looking changes nothing", func(t *T) {
 		t.undecided("f")
 		t.enqueue(jobs(3, "k")...)
@@ -177,6 +221,18 @@ var doctorTests = []test{
 			}
 		}
 	}},
+}
+
+// found are the subjects and pages of the findings with a code.
+func (t *T) found(code string) string {
+	t.Helper()
+	var all []string
+	for _, f := range must(report.Diagnose(t.ctx, t.Store, report.Options{}))(t) {
+		if f.Code == code {
+			all = append(all, f.Subject+" "+f.Page)
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // examine looks, and fails the test where that was not possible.

@@ -182,11 +182,14 @@ var fireTests = []test{
 		t.declare(every("s"))
 		t.tick("s", 1)
 		t.due()
+		expect(t, t.schedule("s").PassedAt.IsZero(), "nothing was missed, and it was found %v", t.schedule("s").PassedAt)
+		before := t.clock()
 		f := t.fire(store.FireRequest{}, func(s *store.ScheduleInfo, now time.Time) (store.Plan, error) {
 			return store.Plan{Passed: 5, Skipped: 2, After: now, Next: now.Add(time.Hour)}, nil
 		})
 		got := t.schedule("s")
 		expect(t, f.Moved == 1 && got.Passed == 5 && got.Skipped == 2 && got.Fired == 1, "it says %+v", got)
+		expect(t, between(got.PassedAt, before.Add(-time.Millisecond), t.clock().Add(time.Millisecond)), "it was found %v, not after %v", got.PassedAt, before)
 	}},
 	{"A schedule fires also when nobody knows its kind", func(t *T) {
 		s := every("s")

@@ -67,14 +67,14 @@ func (m *model) Examine(ctx context.Context, _ report.Options) (report.Facts, er
 
 // backlog counts a job that is ready.
 func (m *model) backlog(signs *report.Facts, j stint.JobInfo, now time.Time) {
-	key := report.Backlog{Queue: j.Queue, Priority: j.Priority, Kind: j.Kind}
+	key := report.Backlog{Queue: j.Queue, Priority: j.Priority, Kind: j.Kind, Limited: len(j.Limits) > 0 && !m.is("passes over limits")}
 	if p, paused := m.paused[j.Queue]; paused && !m.is("passes over who paused") {
 		key.Paused, key.By, key.Why = p.Paused, p.By, p.Why
 	}
 	late := !j.StartBy.IsZero() && j.StartBy.Before(now) && !m.is("passes over what is late")
 	for i := range signs.Backlogs {
 		b := &signs.Backlogs[i]
-		if b.Queue != key.Queue || b.Priority != key.Priority || b.Kind != key.Kind {
+		if b.Queue != key.Queue || b.Priority != key.Priority || b.Kind != key.Kind || b.Limited != key.Limited {
 			continue
 		}
 		b.Jobs++

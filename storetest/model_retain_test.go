@@ -134,6 +134,7 @@ func (d *database) retainEngines(r store.RetainStep) (done store.Retained) {
 		}
 		if !left || d.is("forgets engines of jobs that are left") {
 			delete(d.buried, token)
+			delete(d.ends, token)
 			done.Deleted++
 		}
 	}

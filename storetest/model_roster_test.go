@@ -163,7 +163,7 @@ func (m *model) Bury(ctx context.Context, b store.Burial, judge func(*store.Entr
 	}
 	m.engines = slices.DeleteFunc(m.engines, func(e *store.EngineInfo) bool { return e.Token == b.Engine })
 	m.buried[b.Engine] = time.Now()
-	n := 0
+	n, end := 0, store.EngineEnd{}
 	for _, c := range m.claims {
 		if c.Engine != b.Engine {
 			continue
@@ -180,11 +180,17 @@ func (m *model) Bury(ctx context.Context, b store.Burial, judge func(*store.Entr
 			x.Nonce = c.Nonce
 			m.record(b.Engine, x)
 			n++
+			if end.Conclude(&x); m.is("counts no loss") {
+				end.Lost, end.LostAt = 0, nil
+			} else if m.is("keeps one loss only") {
+				end.LostAt = end.LostAt[:min(1, len(end.LostAt))]
+			}
 		}
 		if m.is("buries one claim only") {
 			break
 		}
 	}
+	m.end(b, *e, end)
 	m.ring()
 	return n, nil
 }

@@ -148,7 +148,9 @@ func (d *database) move(p store.FirePlan, skips bool) (moved bool, jobs []store.
 	if p.Ended && s.Ended.IsZero() {
 		s.Ended = micros(time.Now())
 	}
-	s.Passed += int64(p.Passed)
+	if s.Passed += int64(p.Passed); p.Passed > 0 || d.is("tells each firing for one that missed") {
+		s.PassedAt = micros(time.Now())
+	}
 	s.Skipped += int64(p.Skipped)
 	return true, jobs, busy
 }

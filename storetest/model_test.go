@@ -61,6 +61,7 @@ type database struct {
 	engines   []*store.EngineInfo
 	history   map[store.EngineID]store.EngineInfo
 	buried    map[store.EngineID]time.Time
+	ends      map[store.EngineID]store.EngineEnd
 	kinds     map[string]stint.KindInfo
 	held      map[store.EngineID]bool
 	deleted   map[store.Position]bool
@@ -132,6 +133,7 @@ func (d *database) reset() {
 	d.done = map[store.Position]*record{}
 	d.history = map[store.EngineID]store.EngineInfo{}
 	d.buried = map[store.EngineID]time.Time{}
+	d.ends = map[store.EngineID]store.EngineEnd{}
 	d.kinds = map[string]stint.KindInfo{}
 	d.held, d.beats = map[store.EngineID]bool{}, map[store.EngineID]int64{}
 	d.cancelled = map[stint.ID]mark{}

@@ -478,6 +478,17 @@ var mutants = []struct{ fault, group string }{
 	{"announces everything", "Bury"},
 	{"buries one claim only", "BuryRace"},
 
+	{"tells each firing for one that missed", "Fire"},
+	{"passes over limits", "Doctor"},
+	{"lists the living as gone", "Former"},
+	{"lists who went long ago", "Former"},
+	{"lists the first end first", "Former"},
+	{"forgets who buried", "Former"},
+	{"forgets the last beat", "Former"},
+	{"counts no loss", "Former"},
+	{"keeps one loss only", "Former"},
+	{"tells the last attempt for the lost one", "Former"},
+
 	{"forgets the bounds of schedules", "Schedules"},
 	{"declares anew", "Schedules"},
 	{"looks at the recurrence only", "Schedules"},

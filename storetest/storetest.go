@@ -121,7 +121,7 @@ func Run(t *testing.T, h Harness) {
 		{"Now", nowTests}, {"Cancel", cancelTests}, {"Await", awaitTests}, {"CancelClaimed", cancelClaimedTests}, {"CancelRace", cancelRaceTests},
 		{"Retry", retryTests}, {"Delete", deleteTests}, {"OperateRace", operateRaceTests},
 		{"Pause", pauseTests}, {"Schedules", schedulesTests}, {"Fire", fireTests}, {"Lease", leaseTests}, {"Retain", retainTests}, {"Age", ageTests}, {"Change", changeTests},
-		{"Roster", rosterTests}, {"Bury", buryTests}, {"BuryRace", buryRaceTests}, {"Hold", holdTests},
+		{"Roster", rosterTests}, {"Bury", buryTests}, {"Former", formerTests}, {"BuryRace", buryRaceTests}, {"Hold", holdTests},
 		{"Waiting", waitingTests}, {"Inspect", inspectTests}, {"Metrics", metricsTests}, {"Analytics", analyticsTests}, {"Stats", statsTests}, {"Errors", errorsTests},
 		{"Migrate", migrateTests}, {"Listen", listenTests}, {"Limits", limitedTests}, {"Permits", permitTests}, {"Pauses", limitPauseTests}, {"Order", orderTests}, {"Optional", optionalTests}, {"Doctor", doctorTests},
 		{"Interrupted", interruptedTests}, {"Concurrent", concurrentTests},

@@ -162,7 +162,7 @@ func dish(queued int, made, found func() time.Time) (string, error) {
 	var text strings.Builder
 	says := map[string]any{
 		"Queued": chart.Count.Exact(float64(queued)), "States": store.States,
-		"Conditions": []view.Condition{view.Working, view.Draining, view.Gone, view.Stuck, view.Silent},
+		"Conditions": []view.Condition{view.Working, view.Draining, view.Gone, view.Stuck, view.Silent, view.Left, view.Buried},
 		"Spark":      template.HTML(chart.Sparkline{Title: "Running", Values: []float64{3, 8, 21, 34, 30, 44, 48}, Class: chart.Own}.SVG()),
 		"Charts":     []template.HTML{template.HTML(ended().Figure()), template.HTML(took().Figure()), template.HTML(backlog().Figure())},
 		"Timeline":   template.HTML(attempts().Figure() + brief().Figure() + lanes().Figure()),

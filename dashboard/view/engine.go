@@ -3,6 +3,8 @@ package view
 import (
 	"context"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -36,6 +38,74 @@ func EngineOf(ctx context.Context, st Store, token store.EngineID) (Engine, erro
 		return Engine{}, store.ErrBuried
 	}
 	return HeldBy(ctx, st, roster[i])
+}
+
+// FormerOf finds an engine that is gone, or [store.ErrBuried].
+func FormerOf(ctx context.Context, st store.EngineHistory, token store.EngineID) (store.FormerEngine, error) {
+	all, err := st.FormerEngines(ctx, store.FormerFilter{Engines: []store.EngineID{token}, Limit: 1})
+	if err == nil && len(all) == 0 {
+		err = store.ErrBuried
+	}
+	if err != nil {
+		return store.FormerEngine{}, err
+	}
+	return all[0], nil
+}
+
+// Names finds names of engines.
+type Names interface {
+	Engines(ctx context.Context) ([]store.EngineInfo, error) // see [store.Roster]
+	FormerEngines(ctx context.Context, f store.FormerFilter) ([]store.FormerEngine, error)
+}
+
+// EnginesOf finds the names of the engines that changes are about, by their subjects: these are tokens,
+// which say nothing to people. One that is not known any more has none.
+func EnginesOf(ctx context.Context, st Names, changes []store.Change) (map[string]string, error) {
+	names := map[string]string{}
+	var tokens []store.EngineID
+	for _, c := range changes {
+		token, err := strconv.ParseInt(c.Subject, 10, 64)
+		if err == nil && strings.HasPrefix(c.Operation, "engines ") && !slices.Contains(tokens, store.EngineID(token)) {
+			tokens = append(tokens, store.EngineID(token))
+		}
+	}
+	if len(tokens) == 0 {
+		return names, nil
+	}
+	roster, err := st.Engines(ctx)
+	for _, e := range roster {
+		if i := slices.Index(tokens, e.Token); i >= 0 {
+			names[tokenText(e.Token)] = e.Instance
+			tokens = slices.Delete(tokens, i, i+1)
+		}
+	}
+	if err != nil || len(tokens) == 0 {
+		return names, err
+	}
+	former, err := st.FormerEngines(ctx, store.FormerFilter{Engines: tokens, Limit: len(tokens)})
+	for _, e := range former {
+		names[tokenText(e.Token)] = e.Instance
+	}
+	return names, err
+}
+
+func tokenText(e store.EngineID) string { return strconv.FormatInt(int64(e), 10) }
+
+// EndInWords says why an engine is gone.
+func EndInWords(e store.EngineEnd) string {
+	switch e.Why {
+	case store.WhyLeft:
+		return "stopped"
+	case store.WhySilent:
+		return "buried: it sent no heartbeat within its time to live"
+	case store.WhyProcessGone:
+		return "buried: its process was gone"
+	case store.WhyUnreachable:
+		return "could not reach the database, and joined again"
+	case "":
+		return "buried"
+	}
+	return e.Why
 }
 
 // HeldBy finds what an engine claimed and has not ended.
@@ -78,7 +148,17 @@ const (
 	Gone     Condition = "gone"     // dead: its process is gone
 	Stuck    Condition = "stuck"    // its process lives and sends no heartbeats
 	Silent   Condition = "silent"   // dead: it sends no heartbeats
+	Left     Condition = "left"     // it stopped, and is in the roster no more
+	Buried   Condition = "buried"   // it was taken out of the roster
 )
+
+// ConditionOfFormer says how an engine is that is in the roster no more.
+func ConditionOfFormer(e store.EngineEnd) Condition {
+	if e.Why == store.WhyLeft {
+		return Left
+	}
+	return Buried
+}
 
 // ConditionOf says how an engine is at a time of the store's clock.
 func ConditionOf(e store.EngineInfo, now time.Time) Condition {

@@ -15,6 +15,7 @@ type Store interface {
 	store.Inspector
 	store.Pauser
 	store.Roster
+	store.EngineHistory
 	store.ScheduleKeeper
 	store.StepReader
 	store.SignalReader

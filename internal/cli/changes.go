@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/store"
 )
@@ -35,7 +37,11 @@ func (a *app) changesCommand() *cobra.Command {
 		}
 		filter.At = store.TimeRange{From: since.at(now), To: until.at(now)}
 		all, err := db.Changes(ctx, filter)
-		return all, func(now time.Time) { a.showChanges(all, now) }, err
+		if err != nil || a.json {
+			return all, nil, err
+		}
+		engines, err := view.EnginesOf(ctx, db, all)
+		return all, func(now time.Time) { a.showChanges(all, engines, now) }, err
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&filter.By, "by", "", "only changes by this person or program")
@@ -47,12 +53,17 @@ func (a *app) changesCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) showChanges(changes []store.Change, now time.Time) {
+// showChanges shows engines by their names too, which are given by their tokens.
+func (a *app) showChanges(changes []store.Change, engines map[string]string, now time.Time) {
 	printTable(a, changes, "no changes", row{"when", "by", "way", "operation", "subject", "result"}, func(c store.Change) row {
+		subject := c.Subject
+		if name := engines[subject]; name != "" && strings.HasPrefix(c.Operation, "engines ") {
+			subject = words.Visible(name) + " (" + subject + ")"
+		}
 		result := string(c.Result)
 		if c.Problem != "" {
 			result += ": " + c.Problem
 		}
-		return row{words.Ago(c.At, now), c.By, c.Way, c.Operation, c.Subject, result}
+		return row{words.Ago(c.At, now), c.By, c.Way, c.Operation, subject, result}
 	})
 }

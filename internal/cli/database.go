@@ -68,6 +68,7 @@ type reads interface {
 	report.LiveStats
 
 	Engines(ctx context.Context) ([]store.EngineInfo, error)
+	FormerEngines(ctx context.Context, f store.FormerFilter) ([]store.FormerEngine, error)
 	EngineMetrics(ctx context.Context) ([]report.Metrics, error)
 	Changes(ctx context.Context, f store.ChangeFilter) ([]store.Change, error)
 	Errors(ctx context.Context, f report.ErrorFilter) (report.ErrorReport, error)

@@ -17,8 +17,9 @@ const doctorHelp = `doctor: Say what is wrong and how to fix it
 
 Doctor looks for problems of the database, its schema, the engines and the jobs that
 wait, and says how to fix them: clocks that differ, sessions that hold up vacuum,
-engines that died, kinds, queues and schedules without an engine, objects of the schema
-that were changed, settings that hurt.
+engines that died, kinds, queues and schedules without an engine, kinds that fail more
+than before, queues that are late, limits of which nothing runs, occurrences that were
+missed, objects of the schema that were changed, settings that hurt.
 
 It changes nothing, and takes about 5 seconds at most, also with many jobs and with
 locked tables. It lists what it may not see: on PostgreSQL members of the roles viewer,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,13 +15,26 @@ import (
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 const enginesShowHelp = `show TOKEN|INSTANCE...: Show engines with the jobs that they hold
 
 Show prints engines with the jobs that each holds: those that it runs, and those that it
 took and has not begun. stint engines bury frees the jobs of an engine that is dead or
-stuck, and they run again elsewhere; cancel those before that must not run again.`
+stuck, and they run again elsewhere; cancel those before that must not run again.
+
+Of an engine that is gone it prints why, and the attempts that were lost with it, with
+what became of their jobs.`
+
+const enginesGoneHelp = `gone: List engines that are gone, the last first
+
+Gone lists the engines that stopped and those that were buried: when, why, by which
+engine, how many jobs that they held were taken over, and how many of these had begun and
+were lost. stint engines show lists those. An engine is forgotten when the jobs that it
+ran are.
+
+` + timesHelp
 
 const enginesMetricsHelp = `metrics [INSTANCE]: Show what engines counted
 
@@ -57,11 +71,48 @@ func (a *app) enginesCommand() *cobra.Command {
 		lists(a, `List shows the engines that have joined and not left, dead ones until they are buried.
 The column jobs counts the jobs that an engine has claimed and that have not ended;
 stint engines show lists them.`, ops.ListEngines, a.listEngines),
-		a.withJSON(onEngines(a, page(enginesShowHelp), looking, ops.ShowEngine, engineToken, show)),
+		a.withJSON(onEngines(a, page(enginesShowHelp), looking, ops.ShowEngine, engineToken, show, formerEngine)),
+		a.enginesGoneCommand(),
 		a.asks(page(enginesMetricsHelp), a.metricsOf),
 		onEngines(a, page(enginesDrainHelp), changing, ops.DrainEngine, engineToken, nil),
 		onEngines(a, page(enginesBuryHelp), changing, ops.BuryEngine, func(t ops.EngineToken) ops.EngineWhy { return ops.EngineWhy{EngineToken: t} }, nil),
 	)
+}
+
+func (a *app) enginesGoneCommand() *cobra.Command {
+	var (
+		filter store.FormerFilter
+		since  timeBound
+	)
+	cmd := a.asks(page(enginesGoneHelp), func(ctx context.Context, db *database, _ []string) (any, shower, error) {
+		now, err := db.now(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		in := ops.FormerQuery{Instance: filter.Instance, Since: ops.At(since.at(now)), Limit: filter.Limit}
+		all, err := ops.Items(ops.ListFormerEngines.Call(ctx, db, in))
+		return all, func(now time.Time) { a.listFormer(all, now) }, err
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&filter.Instance, "instance", "", "only engines of this name")
+	flags.Var(timeBounds.in(&since), "since", "only those that went at this time or later")
+	countFlag(flags, &filter.Limit, "limit", 100, "how many at most", "")
+	return cmd
+}
+
+func (a *app) listFormer(engines []ops.Engine, now time.Time) {
+	printTable(a, engines, "no engine is gone", row{"token", "instance", "host", "pid", "joined", "went", "why", "buried by", "taken over", "lost"}, func(e ops.Engine) row {
+		end := e.Former().EngineEnd
+		return row{e.Token, e.Instance, e.Host, e.PID, words.Ago(e.Joined, now), words.Ago(end.At, now), view.EndInWords(end), buriedBy(end), end.Freed, end.Lost}
+	})
+}
+
+// buriedBy is the engine that buried one, by its name if that is known.
+func buriedBy(e store.EngineEnd) string {
+	if e.By != 0 && e.ByInstance == "" {
+		return fmt.Sprint(e.By)
+	}
+	return e.ByInstance
 }
 
 func (a *app) listEngines(engines []ops.Engine, now time.Time) {
@@ -81,6 +132,8 @@ func special(c view.Condition) string {
 		return "stuck: its process lives and sends no heartbeat"
 	case view.Silent:
 		return "dead: it sends no heartbeat"
+	case view.Left, view.Buried:
+		return "gone"
 	default:
 		return string(c)
 	}
@@ -99,6 +152,10 @@ func (a *app) showEngine(e ops.ShownEngine, now time.Time) {
 	d.add("kinds", e.Kinds)
 	d.add("slots", e.Slots)
 	d.add("joined", e.Joined)
+	if e.Ended != nil {
+		a.showFormer(e, d, now)
+		return
+	}
 	d.add("last beat", words.Ago(e.Beat, now)+", counts as dead after "+e.TimeToLive.String()+" without one")
 	d.Render()
 	if len(e.Holds) == 0 {
@@ -113,6 +170,31 @@ func (a *app) showEngine(e ops.ShownEngine, now time.Time) {
 		}
 		return row{j.ID, j.Kind, j.Queue, j.Attempt, words.Ago(j.Ready, now), state}
 	})
+}
+
+// showFormer shows the rest of an engine that is gone.
+func (a *app) showFormer(e ops.ShownEngine, d details, now time.Time) {
+	d.add("last beat", words.Ago(e.Beat, now)+", counted as dead after "+e.TimeToLive.String()+" without one")
+	d.add("went", e.Ended.At)
+	d.add("why", view.EndInWords(*e.Ended))
+	if by := buriedBy(*e.Ended); by != "" {
+		d.add("buried by", by)
+	}
+	d.Render()
+	fmt.Fprintf(a.out, "\n%s that it held %s taken over; %s lost\n", words.Counted(e.Ended.Freed, "job"), wereOf(e.Ended.Freed), words.Counted(e.Ended.Lost, "attempt")+" "+wereOf(e.Ended.Lost))
+	if len(e.Lost) > 0 {
+		fmt.Fprintln(a.out)
+		printTable(a, e.Lost, "", row{"id", "kind", "queue", "attempt", "state"}, func(l store.LostAttempt) row {
+			return row{l.Job, l.Kind, l.Queue, l.Attempt, l.State}
+		})
+	}
+}
+
+func wereOf(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
 }
 
 // metricsOf answers with what the engine of a name counted, or all without one.
@@ -137,8 +219,9 @@ func (a *app) listMetrics(all []report.Metrics, now time.Time) {
 }
 
 // onEngines makes a command that does an operation to each engine that is named by token
-// or by instance, if all of them are there.
-func onEngines[I, O any](a *app, cmd *cobra.Command, how access, op *ops.Op[I, O], input func(ops.EngineToken) I, show func(ctx context.Context, db *database, in I, said string, out O) error) *cobra.Command {
+// or by instance, if all of them are there. Those that are not in the roster are looked for elsewhere.
+func onEngines[I, O any](a *app, cmd *cobra.Command, how access, op *ops.Op[I, O], input func(ops.EngineToken) I, show func(ctx context.Context, db *database, in I, said string, out O) error,
+	elsewhere ...func(ctx context.Context, db *database, name string) ([]store.FormerEngine, error)) *cobra.Command {
 	return a.does(cmd, a.on(how, func(ctx context.Context, db *database, names []string) error {
 		roster, err := db.Engines(ctx)
 		if err != nil {
@@ -152,6 +235,18 @@ func onEngines[I, O any](a *app, cmd *cobra.Command, how access, op *ops.Op[I, O
 					chosen = append(chosen, input(ops.EngineToken{Token: int64(e.Token)}))
 				}
 			}
+			for _, find := range elsewhere {
+				if len(chosen) > before {
+					break
+				}
+				found, err := find(ctx, db, name)
+				if err != nil {
+					return err
+				}
+				for _, e := range found {
+					chosen = append(chosen, input(ops.EngineToken{Token: int64(e.Token)}))
+				}
+			}
 			if len(chosen) == before {
 				return withHint(fmt.Errorf("there is no engine %q in the roster", name), "stint engines list shows the engines")
 			}
@@ -161,3 +256,13 @@ func onEngines[I, O any](a *app, cmd *cobra.Command, how access, op *ops.Op[I, O
 }
 
 func engineToken(t ops.EngineToken) ops.EngineToken { return t }
+
+// formerEngine finds an engine that is gone by its token, or the last one of a name.
+func formerEngine(ctx context.Context, db *database, name string) ([]store.FormerEngine, error) {
+	found, err := db.FormerEngines(ctx, store.FormerFilter{Instance: name, Limit: 1})
+	token, bad := strconv.ParseInt(name, 10, 64)
+	if err != nil || len(found) > 0 || bad != nil || token < 1 {
+		return found, err
+	}
+	return db.FormerEngines(ctx, store.FormerFilter{Engines: []store.EngineID{store.EngineID(token)}, Limit: 1})
+}

@@ -55,14 +55,14 @@ func Kind(d *stint.KindInfo) []any {
 // ScheduleColumns are those of schedules. ReadSchedule has scan read them, and what
 // is selected after them, into s.
 const ScheduleColumns = `name, recurrence, zone, job, not overlap, missed, not_before, not_after, after, next, ended,
-  paused, paused_by, paused_why, fired, skipped, passed, last_occurrence, last_job, created, declared, declared_by, revision`
+  paused, paused_by, paused_why, fired, skipped, passed, passed_at, last_occurrence, last_job, created, declared, declared_by, revision`
 
 func ReadSchedule(s *store.ScheduleInfo, scan Scan, more ...any) error {
 	var text store.ScheduleTexts
-	times := []*time.Time{&s.NotBefore, &s.NotAfter, &s.After, &s.Next, &s.Ended, &s.Paused, &s.LastOccurrence, &s.Created, &s.Declared}
+	times := []*time.Time{&s.NotBefore, &s.NotAfter, &s.After, &s.Next, &s.Ended, &s.Paused, &s.PassedAt, &s.LastOccurrence, &s.Created, &s.Declared}
 	err := scan(append([]any{
 		&s.Name, &text.Recurrence, &s.Zone, &text.Job, &s.Unique, &text.Missed, &s.NotBefore, &s.NotAfter, &s.After, &s.Next, &s.Ended,
-		&s.Paused, &s.PausedBy, &s.PausedWhy, &s.Fired, &s.Skipped, &s.Passed, &s.LastOccurrence, &s.LastJob, &s.Created, &s.Declared, &s.By, &s.Revision,
+		&s.Paused, &s.PausedBy, &s.PausedWhy, &s.Fired, &s.Skipped, &s.Passed, &s.PassedAt, &s.LastOccurrence, &s.LastJob, &s.Created, &s.Declared, &s.By, &s.Revision,
 	}, more...)...)
 	for _, t := range times {
 		*t = t.UTC()

@@ -389,16 +389,25 @@ create table stint.engines (
   joined      timestamptz not null default clock_timestamp() -- when
 );
 
--- The same for ever, so that executions need carry the token only.
+-- The same for ever, so that executions need carry the token only; and how it ended.
 create table stint.engine_history (
   token    bigint primary key, -- as in engines
   instance text not null, -- as in engines
   host     text not null, -- as in engines
   pid      integer not null, -- as in engines
   version  text not null, -- as in engines
+  queues   text[] not null default '{}', -- as in engines
+  kinds    text[] not null default '{}', -- as in engines
+  slots    integer not null default 0, -- as in engines
+  ttl      bigint not null default 0, -- as in engines
   joined   timestamptz not null, -- as in engines
+  beat     timestamptz, -- its last one; null while it stands
   ended    timestamptz, -- when it left or was buried; null while it stands
   why      text, -- of its end
+  buried_by bigint, -- the engine that buried it; null for itself, and for a person
+  freed    integer not null default 0, -- entries that it held, and that were concluded for it
+  lost     integer not null default 0, -- how many of these had begun
+  lost_at  bigint[] not null default '{}', -- where the first of them are in the log
   low      bigint not null default 0,     -- the bound of open claims that it believed in
   swept    boolean not null default false, -- whether its claims below that were looked through after its burial
   drain    boolean not null default false -- asked to take no more and leave, which holds for whoever it joins again as
@@ -406,6 +415,8 @@ create table stint.engine_history (
 
 -- Burials that left something to look through: none, nearly always.
 create index engine_history_unswept on stint.engine_history (ended) where not swept and ended is not null;
+-- Those that are gone, the last first: there may be one for each call of a worker by SQL.
+create index engine_history_ended on stint.engine_history (ended) where ended is not null;
 
 -- Signs of life, updated in place. Never upserted: that would bring back the buried.
 create table stint.beats (
@@ -461,6 +472,7 @@ create table stint.schedules (
   fired       bigint not null default 0, -- jobs made
   skipped     bigint not null default 0, -- occurrences that would have overlapped
   passed      bigint not null default 0, -- occurrences that were missed and not made up for
+  passed_at   timestamptz,       -- when that was found of the last of them
   last_occurrence timestamptz,   -- of the last job that has one
   last_job    bigint,            -- the last job that it made
   created     timestamptz not null default clock_timestamp(), -- when it was first declared

@@ -45,8 +45,8 @@ begin
     values (worker, coalesce(instance, 'sql-' || pg_backend_pid()), coalesce(host(inet_client_addr()), 'local'), 'worker', pg_backend_pid(), 0, 'SQL',
             coalesce(worker_join.queues, '{}'), worker_join.kinds, worker_join.slots, extract(epoch from time_to_live) * 1000);
   insert into stint.beats (token) values (worker);
-  insert into stint.engine_history (token, instance, host, pid, version, joined)
-    select e.token, e.instance, e.host, e.pid, e.version, e.joined from stint.engines e where e.token = worker;
+  insert into stint.engine_history (token, instance, host, pid, version, queues, kinds, slots, ttl, joined)
+    select e.token, e.instance, e.host, e.pid, e.version, e.queues, e.kinds, e.slots, e.ttl, e.joined from stint.engines e where e.token = worker;
   insert into stint.kinds (kind, queue, priority, tags)
     select k, 'default', 0, '{}' from unnest(worker_join.kinds) as k group by k order by k on conflict do nothing;
   return worker;
@@ -291,16 +291,19 @@ as $$
 #variable_conflict use_variable
 declare
   h record;
+  n integer := 0;
 begin
   perform stint.worker_turn(worker); -- no claim is under way
   perform stint.worker_fence(worker);
   for h in select * from stint.worker_held(worker) w order by w.pos loop
     perform stint.worker_record(worker, h.pos, h.nonce, h.made, 1, 4, false, 'its worker left', p_part => 'front');
+    n := n + 1;
   end loop;
   -- What others write in its name waits or is refused: this is a burial.
   perform pg_advisory_xact_lock(worker);
   delete from stint.engines where token = worker;
+  update stint.engine_history set ended = clock_timestamp(), why = 'left', low = 0, swept = true, freed = n,
+    beat = (select b.beat from stint.beats b where b.token = worker) where token = worker;
   delete from stint.beats where token = worker;
-  update stint.engine_history set ended = clock_timestamp(), why = 'left', low = 0, swept = true where token = worker;
 end
 $$;

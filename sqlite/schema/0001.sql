@@ -330,7 +330,7 @@ create table stint_engines (
   locked integer not null check (locked in (0, 1)) -- its process has locked its place in the file beside this one
 ) strict;
 
--- What is known of engines, for ever.
+-- What is known of engines, for ever, and how they ended.
 create table stint_engine_history (
   token       integer primary key,
   instance    text not null,
@@ -344,11 +344,18 @@ create table stint_engine_history (
   slots       integer not null, -- how many jobs it runs at once
   ttl         integer not null, -- microseconds without a beat after which it may be buried
   joined      integer not null,
+  beat        integer, -- its last one; null while it stands
   ended       integer,           -- when it was buried, and why
   why         text, -- of its end; null while it stands
+  buried_by   integer, -- the engine that buried it; null for itself, and for a person
+  freed       integer not null default 0, -- entries that it held, and that were concluded for it
+  lost        integer not null default 0, -- how many of these had begun
+  lost_at     text not null default '[]' check (json_valid(lost_at)), -- where the first of them are in the log
   drain       integer not null default 0 check (drain in (0, 1)), -- asked to take no more and leave, which holds for whoever it joins again as
   check ((ended is null) = (why is null))
 ) strict;
+-- Those that are gone, the last first.
+create index stint_engine_history_ended on stint_engine_history (ended) where ended is not null;
 
 -- Signs of life, updated in place. Never upserted: that would bring back the
 -- buried.
@@ -400,6 +407,7 @@ create table stint_schedules (
   fired      integer not null default 0, -- jobs made
   skipped    integer not null default 0, -- occurrences that would have overlapped
   passed     integer not null default 0, -- occurrences that were missed and not made up for
+  passed_at  integer,            -- when that was found of the last of them
   last_occurrence integer,       -- of the last job that has one
   last_job   integer,            -- the last job that it made
   created    integer not null,   -- when it was first declared
