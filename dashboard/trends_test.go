@@ -87,12 +87,12 @@ func TestKindsAreSortedByAColumnAndThenByName(t *testing.T) {
 	rows := []kindRow{row("d", 5, time.Second, 1), row("c", 5, 3*time.Second, 0), row("b", 7, time.Second, 50), row("a", 1, time.Second, 4)}
 	for column, want := range map[string]string{"": "bcad", "ended": "bcda", "failed": "badc", "p95": "cabd", "slower": "cabd"} {
 		sortKinds(rows, column)
-		got := ""
+		var got strings.Builder
 		for _, r := range rows {
-			got += r.Kind
+			got.WriteString(r.Kind)
 		}
-		if got != want {
-			t.Errorf("by %q they come as %s, want %s", column, got, want)
+		if got.String() != want {
+			t.Errorf("by %q they come as %s, want %s", column, got.String(), want)
 		}
 	}
 }
