@@ -346,9 +346,9 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 			{"analytics of kinds", kindFiguresSQL, []any{nil, nil, nil, nil, time.Minute}},
 			{"analytics of a tag", analyticsSQL, []any{nil, "k", "t", nil, time.Minute}},
 			{"due by", dueBySQL, []any{"args", []string{"n"}, nil, nil, nil, nil, 50}},
-			{"stats", statsSQL, []any{nil, nil, nil, nil, 60, true, false}},
-			{"stats by the minute", statsSQL, []any{nil, nil, time.Now().Add(-time.Hour), nil, 1, true, false}},
-			{"settled stats", statsSQL, []any{nil, nil, nil, nil, 1, true, true}},
+			{"stats", statsSQL, []any{nil, nil, nil, nil, 60, true, false, true}},
+			{"stats by the minute", statsSQL, []any{nil, nil, time.Now().Add(-time.Hour), nil, 1, true, false, true}},
+			{"settled stats", statsSQL, []any{nil, nil, nil, nil, 1, true, true, false}},
 			{"what is not summed up", `select stint.unsummed($1)`, []any{1000}},
 			{"a step of the sums", `select stint.add_sums(now() - interval '2 minutes', now())`, nil},
 		} {

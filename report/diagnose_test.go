@@ -327,7 +327,7 @@ func TestFindingsNameTheirPages(t *testing.T) {
 	for page, provoke := range map[string]func(p *patient){
 		"/engines/7":        func(p *patient) { p.engines[0].Beat = hour },
 		"/kinds/a%2Fb":      func(p *patient) { p.signs.Backlogs[0].Kind = "a/b" },
-		"/queues":           func(p *patient) { p.signs.Backlogs[0].Oldest = hour },
+		"/queues/default":   func(p *patient) { p.signs.Backlogs[0].Oldest = hour },
 		"/errors?kind=mail": func(p *patient) { p.ended(0, 50, 0, 0) },
 		"/limits/smtp":      func(p *patient) { p.limited("0") },
 		"/engines":          func(p *patient) { p.engines = nil },

@@ -340,15 +340,15 @@ func (o obstacle) names() []string {
 func (c crew) obstacle(b Backlog) (o obstacle, rule Rule, ok bool) {
 	switch {
 	case !b.Paused.IsZero():
-		o, rule = obstacle{subject: "queue " + b.Queue, queue: b.Queue, pause: paused(b), noun: "queues"}, queuePaused
+		o, rule = obstacle{subject: "queue " + b.Queue, queue: b.Queue, pause: paused(b), noun: "queues", name: b.Queue}, queuePaused
 	case len(c) == 0:
 		o, rule = obstacle{subject: "the roster", noun: "engines"}, noEngine
 	case !c.performs(b.Kind):
 		o, rule = obstacle{subject: "kind " + b.Kind, kind: b.Kind, noun: "kinds", name: b.Kind}, kindUnknown
 	case !c.attends(b.Queue, b.Kind):
-		o, rule = obstacle{subject: "queue " + b.Queue, queue: b.Queue, kind: b.Kind, noun: "queues"}, queueUnattended
+		o, rule = obstacle{subject: "queue " + b.Queue, queue: b.Queue, kind: b.Kind, noun: "queues", name: b.Queue}, queueUnattended
 	case !b.Limited: // of limits it is told that they keep jobs waiting
-		o, rule = obstacle{subject: "queue " + b.Queue, queue: b.Queue, noun: "queues"}, queueLate
+		o, rule = obstacle{subject: "queue " + b.Queue, queue: b.Queue, noun: "queues", name: b.Queue}, queueLate
 	}
 	o.code = rule.Code
 	return o, rule.With("queue", o.queue, "kind", o.kind, "pause", o.pause), rule.Code != ""
@@ -383,7 +383,7 @@ func (d *diagnosis) backlogs(running crew, all []Backlog) {
 			sums[o] = sum{rule, s.jobs + b.Jobs, s.oldest}
 		}
 		if b.Late > 0 {
-			d.find(startByMissed.With("late", counted(b.Late, BacklogLimit, "job")).Find("queue "+b.Queue, map[string]any{"jobs": b.Late, "kind": b.Kind}).At("queues"))
+			d.find(startByMissed.With("late", counted(b.Late, BacklogLimit, "job")).Find("queue "+b.Queue, map[string]any{"jobs": b.Late, "kind": b.Kind}).At("queues", b.Queue))
 		}
 	}
 	for o, s := range sums {
