@@ -33,12 +33,37 @@ type errorsPage struct {
 // frozen: reading errors costs much.
 func (errorsPage) frozen() {}
 
-// Retry is the query of the page that retries the jobs of a group that have failed or wait
+// Retrying are the parameters of what retries the jobs of a group that have failed or wait
 // for their next attempt.
-func (p errorsPage) Retry(g report.ErrorGroup) template.URL {
+func (p errorsPage) Retrying(g report.ErrorGroup) url.Values {
 	q := url.Values{"verb": {ops.RetryJobs.Verb()}, "state": {string(stint.Failed), string(stint.Retrying)}}
-	rest, _ := query("group", g.Key, "kind", g.Kind, "queue", p.Queue, "hours", p.Hours)
-	return template.URL(q.Encode()) + "&" + rest
+	for name, value := range map[string]string{"group": g.Key, "kind": g.Kind, "queue": p.Queue, "hours": p.Hours} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q
+}
+
+// Retry is the query of the page that shows them first.
+func (p errorsPage) Retry(g report.ErrorGroup) template.URL {
+	return template.URL(p.Retrying(g).Encode())
+}
+
+// errorRange is a time that the page offers.
+type errorRange struct {
+	Label  string
+	Query  template.URL
+	Chosen bool
+}
+
+// Ranges are the times that people look at most.
+func (p errorsPage) Ranges() (all []errorRange) {
+	for _, r := range []struct{ label, hours string }{{"Last hour", "1"}, {"Last day", "24"}, {"Last week", "168"}, {"All", ""}} {
+		q, _ := query("kind", p.Kind, "queue", p.Queue, "state", p.State, "key", p.Key, "hours", r.hours) // they are pairs
+		all = append(all, errorRange{r.label, q, r.hours == p.Hours})
+	}
+	return all
 }
 
 // Only is the query of the page that shows one group.
