@@ -130,6 +130,7 @@ func New(store Store, c Config) (*Dashboard, error) {
 		inner.Handle("GET /metrics", c.Metrics)
 	}
 	inner.Handle("GET /figures", http.RedirectHandler(c.Path+"/engines#metrics", http.StatusMovedPermanently)) // where the metrics were
+	inner.Handle("GET /jobs.csv", compressed(http.HandlerFunc(b.csv)))
 	for i := range pages {
 		inner.Handle("GET "+pages[i].path, compressed(b.serve(&pages[i])))
 	}
