@@ -12,19 +12,28 @@ import (
 var update = flag.Bool("update", false, "write the programs of examples/ into docs/recipes.md")
 
 // recipe is a link to a program and the block of code after it.
-var recipe = regexp.MustCompile("(?s)\\]\\(\\.\\./(examples/[a-z]+/main\\.go)\\).*?\n```go\n(.*?)```\n")
+var recipe = regexp.MustCompile("(?s)\\]\\((?:\\.\\./)?(examples/[a-z]+/main\\.go)\\).*?\n```go\n(.*?)```\n")
 
-// The programs of the recipes are those of examples/, which have tests; the page leaves out the comment above them.
+// The programs of the recipes and of the README are those of examples/, which have tests; the pages leave out the
+// comment above them.
 func TestRecipesAreProgramsThatAreTested(t *testing.T) {
-	page := filepath.Join(root, "docs", "recipes.md")
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
+	isProgram := []byte("\n```go\npackage main\n")
+	for page, least := range map[string]int{"README.md": 1, "docs/recipes.md": 4} {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := recipe.FindAllSubmatchIndex(text, -1)
+		if blocks := bytes.Count(text, isProgram); len(found) < least || len(found) != blocks {
+			t.Fatalf("of %d programs of %s %d have a link before them; at least %d are wanted", blocks, page, len(found), least)
+		}
+		shown(t, page, text, found)
 	}
-	found := recipe.FindAllSubmatchIndex(text, -1)
-	if blocks := bytes.Count(text, []byte("\n```go\n")); len(found) < 4 || len(found) != blocks {
-		t.Fatalf("of %d programs %d have a link before them; at least 4 are wanted", blocks, len(found))
-	}
+}
+
+// shown compares the programs of a page with their files.
+func shown(t *testing.T, page string, text []byte, found [][]int) {
+	t.Helper()
 	var updated []byte
 	end := 0
 	for _, at := range found {
@@ -35,7 +44,7 @@ func TestRecipesAreProgramsThatAreTested(t *testing.T) {
 		}
 		program = program[bytes.Index(program, []byte("package main")):]
 		if !*update && !bytes.Equal(block, program) {
-			t.Errorf("%s is not what docs/recipes.md shows of it: go test ./internal/proof/pages -update", name)
+			t.Errorf("%s is not what %s shows of it: go test ./internal/proof/pages -update", name, page)
 		}
 		if tests, err := filepath.Glob(filepath.Join(root, filepath.Dir(name), "*_test.go")); err != nil || len(tests) == 0 {
 			t.Errorf("%s has no test, %v", name, err)
@@ -44,7 +53,7 @@ func TestRecipesAreProgramsThatAreTested(t *testing.T) {
 		end = at[5]
 	}
 	if *update {
-		if err := os.WriteFile(page, append(updated, text[end:]...), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(root, page), append(updated, text[end:]...), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
