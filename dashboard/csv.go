@@ -3,6 +3,7 @@ package dashboard
 import (
 	"encoding/csv"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -80,9 +81,7 @@ func asText(s string) string {
 // CSV is the address of the file with the jobs of the filter.
 func (p jobsPage) CSV() string {
 	q := url.Values{}
-	for name, values := range p.Filter.query {
-		q[name] = values
-	}
+	maps.Copy(q, p.Filter.query)
 	if p.Text != "" {
 		q.Set("text", p.Text)
 	}
