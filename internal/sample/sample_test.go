@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -172,14 +173,17 @@ func TestALookThatWasGivenUpIsSoonRepeated(t *testing.T) {
 
 func TestWhatIsFreshIsSoonReadAgainHoweverLongThatTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		took := 2 * time.Second
+		var takes atomic.Int64
 		s := NewFresh(func(context.Context) (time.Time, error) {
 			at := time.Now()
-			time.Sleep(took)
+			time.Sleep(time.Duration(takes.Load()))
 			return at, nil
 		})
-		s.Get(Hurried(t.Context()))
-		for time.Sleep(took + time.Second); took > 0; took -= time.Second {
+		for took := 2 * time.Second; took > 0; took -= time.Second {
+			if takes.Store(int64(took)); took == 2*time.Second {
+				s.Get(Hurried(t.Context()))
+				time.Sleep(took + time.Second)
+			}
 			for range 60 {
 				if age := time.Since(s.Get(Hurried(t.Context())).Value); age > 2*2*time.Second+freshPause+leastAge {
 					t.Errorf("what takes %v to find out is %v old", took, age)
@@ -216,9 +220,11 @@ func TestWhatWasKnownStaysWhenALookFails(t *testing.T) {
 
 func TestWhatIsForgottenIsLookedAtAgainAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		truth, takes := "before", 100*time.Millisecond
+		const takes = 100 * time.Millisecond
+		var truth atomic.Value
+		truth.Store("before")
 		s := New(func(context.Context) (string, error) {
-			seen := truth
+			seen := truth.Load().(string)
 			time.Sleep(takes)
 			return seen, nil
 		})
@@ -229,7 +235,7 @@ func TestWhatIsForgottenIsLookedAtAgainAtOnce(t *testing.T) {
 			}
 		}
 		get("before")
-		truth = "after"
+		truth.Store("after")
 		get("before") // it is not old yet
 		s.Forget()
 		get("after")
@@ -237,7 +243,7 @@ func TestWhatIsForgottenIsLookedAtAgainAtOnce(t *testing.T) {
 		time.Sleep(time.Hour)
 		go s.Get(t.Context())
 		time.Sleep(takes / 2) // a look is under way
-		truth = "later"
+		truth.Store("later")
 		s.Forget()
 		go s.Get(t.Context())
 		time.Sleep(takes * 6 / 10) // that look has ended, and the next one has not

@@ -561,8 +561,8 @@ create table stint.stats (
   last    bigint, -- how long the one took that ended last,
   last_at timestamptz, -- and when it ended
   waited  bigint      not null, -- from when they were due to their starts, all together
-  took_by   bigint[]  not null, -- how long they took: a histogram
-  waited_by bigint[]  not null, -- how long they had been due before: another one
+  took_by   bigint[]  not null default '{}', -- how long they took: a histogram
+  waited_by bigint[]  not null default '{}', -- how long they had been due before: another one
   primary key (minutes, start, kind, queue, outcome)
 ) with (fillfactor = 80);
 

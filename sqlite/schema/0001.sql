@@ -540,8 +540,8 @@ create table stint_stats (
   last    integer, -- how long the one took that ended last,
   last_at integer, -- and when it ended
   waited  integer not null, -- from when they were due to their starts, all together
-  took_by   text  not null, -- how long they took: a histogram, an array of counts
-  waited_by text  not null, -- how long they had been due before: another one
+  took_by   text  not null default '[]', -- how long they took: a histogram, an array of counts
+  waited_by text  not null default '[]', -- how long they had been due before: another one
   primary key (minutes, start, kind, queue, outcome)
 ) strict, without rowid;
 

@@ -268,9 +268,9 @@ class StopTest(GatewayCase):
             self.assertEqual((p.returncode, self.client.result(id)), (0, "done"))
 
     def test_a_wrong_token_is_an_error(self):
-        w = self.worker(token="wrong")
+        w = self.worker(token="no-such-token")
         w.handler(self.kind)(lambda job: None)
         with self.assertRaises(stint.GatewayError) as raised:
             w.run()
         self.assertIn(raised.exception.status, (401, 403))
-        self.assertNotIn("wrong", str(raised.exception))
+        self.assertNotIn("no-such-token", str(raised.exception))
