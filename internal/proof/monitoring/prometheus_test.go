@@ -28,12 +28,7 @@ func TestARealServerAnswersEveryQuery(t *testing.T) {
 	p := scrape(t, program, figures.Listener.Addr().String())
 	for _, panel := range readDashboard(t).Panels {
 		for _, target := range panel.Targets {
-			var result struct{ Result []json.RawMessage }
-			if err := p.ask("query", url.Values{"query": {chosen(target.Expr)}}, &result); err != nil {
-				t.Errorf("%s: %v", panel.Title, err)
-			} else if len(result.Result) == 0 {
-				t.Errorf("%s: nothing is shown of %s", panel.Title, target.LegendFormat)
-			}
+			p.until(t, chosen(target.Expr)) // figures that take long to find are missing now and then on a busy machine
 		}
 	}
 	p.until(t, `ALERTS{alertname="StintJobsFail", alertstate="firing"}`)
