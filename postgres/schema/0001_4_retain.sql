@@ -180,7 +180,7 @@ begin
   delete from stint.deletions d where not exists (select from stint.engines e where e.token = d.engine);
   page := array(select h.token from stint.engine_history h where h.token > p_from order by h.token limit p_limit);
   delete from stint.engine_history h
-    where h.token = any (page) and h.swept and h.ended <= clock - p_shortest * interval '1 microsecond'
+    where h.token > p_from and h.token <= page[cardinality(page)] and h.swept and h.ended <= clock - p_shortest * interval '1 microsecond'
       and not exists (select from stint.engines e where e.token = h.token)
       and not exists (select from stint.claims c where c.engine = h.token)
       and not exists (select from stint.executions x where x.nonce = 0 and x.engine = h.token);
