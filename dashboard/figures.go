@@ -140,12 +140,12 @@ func (b *Dashboard) lookAt(ctx context.Context, of part) partFigures {
 	return p
 }
 
-// Hour and Day are the charts of the last hour and day.
-func (p partFigures) Hour() []template.HTML {
+// LastHour and LastDay are the charts of the last hour and day.
+func (p partFigures) LastHour() []template.HTML {
 	return p.History.Value.figures(time.Minute, time.Hour, p.jobs)
 }
 
-func (p partFigures) Day() []template.HTML {
+func (p partFigures) LastDay() []template.HTML {
 	return p.History.Value.figures(10*time.Minute, day, p.jobs)
 }
 

@@ -64,6 +64,15 @@ func TestAQueueHasAPage(t *testing.T) {
 			t.Errorf("it lacks %s: %s", w, text)
 		}
 	}
+	// Charts are pictures, and not the numbers that they are made of.
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(text, "<figcaption>Run time</figcaption>") && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		text = s.page("/queues/mail")
+	}
+	for _, title := range []string{"Attempts that ended, per minute", "Attempts that ended, in ten minutes", "Run time", "Queue latency"} {
+		if !strings.Contains(text, "<figcaption>"+title+"</figcaption>") {
+			t.Errorf("there is no chart %q", title)
+		}
+	}
 	s.says("is resumed", "/queues/mail/resume", url.Values{"back": {"/queues/mail"}})
 	if text := s.page("/queues/mail"); !strings.Contains(text, `action="/queues/mail/pause"`) {
 		t.Errorf("it is not resumed: %s", said(text))

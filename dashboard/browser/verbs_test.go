@@ -509,6 +509,7 @@ func TestTimesAreEnteredInTheViewersZone(t *testing.T) {
 		t.Errorf("the button of the picker is %q", got)
 	}
 	b.visit("/kinds/send_invoice")
+	b.until(`document.querySelectorAll("[data-live=charts] .chart").length === 3`)
 	b.until(`document.querySelector(".chart a[href*=finished_after]") !== null`)
 	act(b.tab, "follow a bar", run(`location.href = document.querySelector(".chart a[href*=finished_after]").getAttribute("href")`))
 	b.until(fmt.Sprintf(`location.pathname === "/jobs" && document.querySelector('td.id a')?.textContent === "%d"`, id))
