@@ -1,13 +1,23 @@
 package dashboard_test
 
 import (
+	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/dashboard"
+	"github.com/stint-go/stint/dashboard/guard"
+	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 func TestJobsComeAsAFileForASpreadsheet(t *testing.T) {
@@ -41,5 +51,48 @@ func TestJobsComeAsAFileForASpreadsheet(t *testing.T) {
 	}
 	if status, _ := s.get("/jobs.csv?text=secret"); status != 403 {
 		t.Errorf("who may not see arguments searches them: %d", status)
+	}
+}
+
+// shortOf is a store that fails to list jobs below an ID.
+type shortOf struct {
+	*sqlite.Store
+	id stint.ID
+}
+
+// Jobs implements [store.Inspector].
+func (s shortOf) Jobs(ctx context.Context, f store.Filter) ([]stint.JobInfo, error) {
+	if f.Before != 0 && f.Before < s.id {
+		return nil, errors.New("it is away")
+	}
+	return s.Store.Jobs(ctx, f)
+}
+
+// A file that is not whole is none: whoever fetches it sees that it was cut off.
+func TestAFileThatIsCutOffIsNoWholeOne(t *testing.T) {
+	s := open(t)
+	jobs := make([]stint.NewJob, 1500)
+	for i := range jobs {
+		jobs[i] = stint.NewJob{Kind: "k", Queue: "q", Args: json.RawMessage(`{}`)}
+	}
+	if _, err := stint.NewClient(s.store).EnqueueMany(t.Context(), jobs); err != nil {
+		t.Fatal(err)
+	}
+	for at, whole := range map[stint.ID]bool{0: true, 1400: false, 700: false} {
+		board, err := dashboard.New(shortOf{s.store, at}, dashboard.Config{Guard: guard.Config{Stranger: guard.Admin}, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(board)
+		res, err := http.Get(server.URL + "/jobs.csv") // compressed, as browsers ask for it
+		var text []byte
+		if err == nil {
+			text, err = io.ReadAll(res.Body)
+			res.Body.Close()
+		}
+		if (err == nil) != whole || whole && strings.Count(string(text), "\n") != 1501 {
+			t.Errorf("of a store that is away below %d come %d bytes, error %v", at, len(text), err)
+		}
+		server.Close()
 	}
 }

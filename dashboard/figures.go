@@ -49,8 +49,6 @@ type partSamples struct {
 // The attempts that ended last are read only if they are few. Otherwise figures are made
 // of the sums, which are some minutes late, and of a shorter time.
 const (
-	readable  = 20_000
-	sumsBy    = 4 * time.Minute // after which what ended is in the sums
 	shortSpan = 2 * time.Second
 	day       = 24 * time.Hour
 
@@ -59,7 +57,7 @@ const (
 )
 
 func newFigures(store Store, bounded []string) *figures {
-	f := &figures{store: store, readable: readable, byPart: map[part]partSamples{}}
+	f := &figures{store: store, readable: report.FewUnsummed, byPart: map[part]partSamples{}}
 	all := f.samplesOf(part{})
 	f.activity, f.waiting, f.history = all.activity, all.waiting, all.history
 	f.trends = sample.New(f.trendsOf)
@@ -234,7 +232,7 @@ func (f *figures) stats(ctx context.Context, filter report.StatsFilter, span tim
 		return e, err
 	}
 	if filter.Settled = e.Behind; e.Behind {
-		e.End = e.End.Add(-sumsBy)
+		e.End = e.End.Add(-report.SummedBy)
 	}
 	filter.From = e.End.Add(-span)
 	e.Stats, err = f.store.Stats(ctx, filter)

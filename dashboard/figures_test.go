@@ -72,7 +72,7 @@ func TestWhereMuchEndedFiguresAreThoseOfTheSumsAndOfAShorterTime(t *testing.T) {
 		if err != nil || h.Behind != c.behind || ended(h) != c.charted {
 			t.Errorf("where %d are read the chart has %d, behind %t, error %v", c.readable, ended(h), h.Behind, err)
 		}
-		if from := time.Since(h.From) - day; c.behind != (from > sumsBy-time.Minute) {
+		if from := time.Since(h.From) - day; c.behind != (from > report.SummedBy-time.Minute) {
 			t.Errorf("where %d are read the chart begins %v earlier than a day ago", c.readable, from)
 		}
 		if all, err := f.stats(t.Context(), report.StatsFilter{}, day); err != nil || (len(all.Stats) == 0) != c.behind {

@@ -18,6 +18,9 @@ func TestAWrongFilterKeepsWhatWasEntered(t *testing.T) {
 			t.Errorf("status %d, and it lacks %s: %s", status, w, said(text))
 		}
 	}
+	if strings.Contains(text, "Retry all") || strings.Contains(text, "No job matches") {
+		t.Error("it offers to change jobs of no filter, or says that there is none")
+	}
 	if i, j := strings.Index(text, `name="finished_after"`), strings.Index(text, `<small class="note bad">`); j < i || strings.Contains(text[i:j], "<label>") {
 		t.Error("what is wrong does not stand beside its field")
 	}

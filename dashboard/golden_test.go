@@ -159,7 +159,7 @@ func goldenPages(t *testing.T) map[string]struct {
 		"job-running": {"/jobs/44", jobPage{Job: view.Job{JobInfo: &running, Progress: []stint.Progress{{Run: 44, Attempt: 1, N: 3, At: noon.Add(-2 * time.Second), Fraction: 0.995, Text: "page <40>"}}, Log: []stint.LogLine{
 			{Run: 44, Attempt: 1, N: 2, At: noon.Add(-4 * time.Second), Text: "page <b> is loaded"},
 			{Run: 44, Attempt: 1, N: 1235, At: noon.Add(-3 * time.Second), Level: slog.LevelError, Text: "\x1b[31mno\x1b[0m"},
-		}, RunsOn: &view.Runner{Token: 5, Instance: "one", Host: "h1", PID: 11, Beat: noon.Add(-time.Second)}}}},
+		}, RunsOn: &view.Runner{Token: 5, Instance: "one", Host: "h1", PID: 11, Beat: noon.Add(-time.Second)}}, Holder: &holder{view.Runner{Token: 5, Instance: "one"}, 7}}},
 		"job-blocked": {"/jobs/47", jobPage{Job: view.Job{JobInfo: &blocked, Signals: []view.Signal{
 			{SentSignal: stint.SentSignal{N: 7, Name: "paid <b>", Sent: noon.Add(-time.Hour), Step: "payment", Value: json.RawMessage(`{"by":"<ann>"}`)}},
 			{SentSignal: stint.SentSignal{N: 9, Name: "scan", Sent: noon.Add(-time.Minute)}, Bytes: 20_000},

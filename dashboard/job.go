@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/chart"
+	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/store"
@@ -28,6 +30,13 @@ type jobPage struct {
 	Related       []stint.JobInfo // that come from each other, without this one
 	More          bool            // of these there are more
 	Graph         *flowGraph      // if it is a flow
+	Holder        *holder         `json:"-"` // the engine that performs it
+}
+
+// holder is an engine with how many jobs it holds.
+type holder struct {
+	view.Runner
+	Holding int
 }
 
 func (p jobPage) title() string { return p.Kind + " " + p.ID.String() }
@@ -101,6 +110,14 @@ func (b *Dashboard) job(r *http.Request) (any, error) {
 	}
 	if j.IsFlow {
 		if p.Graph, err = b.flowOf(r, j.ID); err != nil {
+			return nil, err
+		}
+	}
+	if j.RunsOn != nil && guard.Of(r.Context()).Role >= guard.Operator {
+		switch e, err := view.EngineOf(r.Context(), b.store, j.RunsOn.Token); {
+		case err == nil:
+			p.Holder = &holder{*j.RunsOn, len(e.Holds)}
+		case !errors.Is(err, store.ErrBuried): // or it is gone by now
 			return nil, err
 		}
 	}

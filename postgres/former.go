@@ -22,11 +22,7 @@ order by h.ended desc, h.token limit $4`
 
 // FormerEngines implements [store.EngineHistory].
 func (s *Store) FormerEngines(ctx context.Context, f store.FormerFilter) ([]store.FormerEngine, error) {
-	var since *time.Time
-	if !f.Since.IsZero() {
-		since = &f.Since
-	}
-	return collect(ctx, s.pool, "list engines that are gone", s.sql.in(formerSQL), []any{noneNull(f.Engines), since, f.Instance, cmp.Or(f.Limit, 100)}, func(row pgx.CollectableRow) (store.FormerEngine, error) {
+	return collect(ctx, s.pool, "list engines that are gone", s.sql.in(formerSQL), []any{noneNull(f.Engines), nilTime(f.Since), f.Instance, cmp.Or(f.Limit, 100)}, func(row pgx.CollectableRow) (store.FormerEngine, error) {
 		var (
 			e   store.FormerEngine
 			ttl int64

@@ -241,12 +241,10 @@ func (d *diagnosis) retention(all []Metrics) {
 const (
 	failingSpan   = 15 * time.Minute
 	failingBefore = 24 * time.Hour
-	failingLeast  = 20              // attempts, of which there must be as many in each of both times to compare
-	failingShare  = 0.2             // of the attempts
-	failingTimes  = 2               // as many as in the time before
-	failingMost   = 0.9             // share from which on it does not matter how it was before
-	failingSpares = 20_000          // attempts that are not in the sums yet; if there are more they are not read
-	failingSums   = 4 * time.Minute // after which what ended is in the sums
+	failingLeast  = 20  // attempts, of which there must be as many in each of both times to compare
+	failingShare  = 0.2 // of the attempts
+	failingTimes  = 2   // as many as in the time before
+	failingMost   = 0.9 // share from which on it does not matter how it was before
 )
 
 // failing looks for kinds of whose attempts many have failed lately, and not as many before. It reads the sums by the
@@ -256,13 +254,13 @@ func (d *diagnosis) failing(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	fresh, err := keeper.Unsummed(ctx, failingSpares)
+	fresh, err := keeper.Unsummed(ctx, FewUnsummed)
 	if err != nil {
 		return err
 	}
-	from, settled := d.now.Add(-failingSpan), fresh >= failingSpares
+	from, settled := d.now.Add(-failingSpan), fresh >= FewUnsummed
 	if settled {
-		from = from.Add(-failingSums)
+		from = from.Add(-SummedBy)
 	}
 	lately, err := keeper.Stats(ctx, StatsFilter{From: from, Every: time.Minute, Settled: settled})
 	if err != nil {

@@ -63,6 +63,13 @@ type StatsFilter struct {
 	Distributed bool
 }
 
+// What ended is in the sums SummedBy later as a rule. Who has more than FewUnsummed attempts to read for the rest
+// does without them, and asks for settled statistics of what was before.
+const (
+	SummedBy    = 4 * time.Minute
+	FewUnsummed = 20_000
+)
+
 // MinutesKept is for how long a minute is told by itself, counted back from the
 // store's clock. It holds the minute in which that time begins.
 const MinutesKept = 48 * time.Hour

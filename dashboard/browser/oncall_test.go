@@ -161,6 +161,7 @@ func TestOnCallFindsWhichEngineHoldsAJobAndDrainsIt(t *testing.T) {
 	o.visit(b.job(id))
 	o.reads("worker-1")
 	o.open(`details:has(form[action$="/drain"]) summary`)
+	o.reads("It ends the 1 job that it holds")
 	o.follow(`form[action$="/drain"] button`)
 	o.took(2)
 	o.reads("draining")
