@@ -39,7 +39,11 @@ func TestOneBoxFindsJobsAndWhateverHasAName(t *testing.T) {
 			}
 			res.Body.Close()
 			_, shown := s.get("/search?" + url.Values{"q": {text}}.Encode())
-			return strings.TrimPrefix(res.Request.URL.Path, path), said(shown)
+			where, below := strings.CutPrefix(res.Request.URL.Path, path)
+			if !below {
+				t.Errorf("%q leads out of the dashboard, to %s", text, res.Request.URL)
+			}
+			return where, said(shown)
 		}
 		s.knock()
 		for text, want := range map[string]string{

@@ -45,7 +45,8 @@ func TestAKindThatBecameSlowerIsPointedAt(t *testing.T) {
 	ended("slowing", 30, time.Minute, 300*time.Millisecond)
 	ended("slowing", 30, yesterday, 100*time.Millisecond)
 	ended("slowing", 30, lastWeek, 50*time.Millisecond)
-	ended("slowing", 30, day+3*time.Hour, time.Hour) // of neither hour
+	ended("slowing", 30, day+3*time.Hour, time.Hour) // of none of these hours, as the next
+	ended("slowing", 30, 7*day-3*time.Hour, time.Hour)
 	ended("steady", 30, time.Minute, 200*time.Millisecond)
 	ended("steady", 30, yesterday, 200*time.Millisecond)
 	ended("new", 30, time.Minute, time.Second)

@@ -7,11 +7,11 @@ import (
 )
 
 func TestAnArgumentIsFoundByItsPathAndValue(t *testing.T) {
-	const args = `{"order": 4711, "customer": {"id": "7", "vip": true, "name": "a = b"}, "items": [{"sku": "x1"}, null], "args.x=1": 2}`
+	const args = `{"order": 4711, "customer": {"id": "7", "vip": true, "name": "a = b", "note": ""}, "items": [{"sku": "x1"}, null], "args.x=1": 2}`
 	for text, want := range map[string]bool{
 		"args.order = 4711": true, "args.order=4711": true, `args.order="4711"`: true, " args.order = 4711 ": true, "args.order = 471": false, "args.order = 47110": false,
 		"args.customer.id=7": true, `args.customer.id = "7"`: true, "args.customer.vip=true": true, "args.customer.vip=false": false, "args.customer = {": false,
-		"args.customer.name = a = b": true, "args.items.0.sku = x1": true, "args.items.1 = null": true, "args.items.2 = x": false, "args.items.-1=x": false, "args.none = 1": false, "args.none=null": false,
+		"args.customer.name = a = b": true, "args.items.0.sku = x1": true, "args.items.1 = null": true, "args.items.2 = x": false, "args.items.-1=x": false, "args.none = 1": false, `args.none = ""`: false, `args.customer = ""`: false, `args.customer.note = ""`: true, "args.none=null": false,
 		"4711": true, "471": true, `"sku": "x1"`: true, "args.x=": true, "args. = 1": false, "none": false,
 	} {
 		if got := holds(text)([]byte(args)); got != want {
