@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/stint-go/stint/bench/contest"
 	"github.com/stint-go/stint/bench/load"
+	"github.com/stint-go/stint/store"
 )
 
 // watches is how often one open page is compared with none: what the server does
@@ -23,11 +25,8 @@ func pages(ctx context.Context, b *bench) error {
 		if err := s.fill(ctx); err != nil {
 			return err
 		}
-		for more := true; more; { // as engines do
-			var err error
-			if more, err = s.store.SumUp(ctx); err != nil {
-				return err
-			}
+		if err := s.settle(ctx); err != nil {
+			return err
 		}
 		pages, err := serveBoard(s.store)
 		if err != nil {
@@ -41,6 +40,28 @@ func pages(ctx context.Context, b *bench) error {
 		}
 		return nil
 	})
+}
+
+// settle does what engines do in the minute after much was worked off and an engine left: it sums up the attempts, and
+// looks once more through what the engine had claimed.
+func (s *site) settle(ctx context.Context) error {
+	for more := true; more; {
+		var err error
+		if more, err = s.store.SumUp(ctx); err != nil {
+			return err
+		}
+	}
+	sweeper, ok := s.store.(store.OrphanRecoverer)
+	if !ok {
+		return nil
+	}
+	if err := wait(ctx, 11*time.Second); err != nil { // then it counts as left
+		return err
+	}
+	_, err := sweeper.Sweep(ctx, func(e *store.Entry, _ bool) store.Completion {
+		panic(fmt.Sprintf("position %d was left", e.Pos)) // all of it was worked off
+	})
+	return err
 }
 
 // answers tells how soon each page answers.
