@@ -12,7 +12,7 @@
 //	               [Questioner] [QuestionReader]
 //	for operators  [Migrator] [Auditor]
 //	where it can   [Awaiter] [Listener] [IdleNotifier] [Clock] [LivenessLocker]
-//	               [SessionTerminator] [OrphanRecoverer]
+//	               [SessionTerminator] [OrphanRecoverer] [History]
 //
 // Package report has the roles that figures and the doctor need. The doc comments are the
 // promise, and package storetest proves it of every store.
