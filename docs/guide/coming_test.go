@@ -101,9 +101,14 @@ func TestComingFromElsewhere(t *testing.T) {
 
 		id, err := SendWelcome.Enqueue(ctx, client, ForUser{42})
 		must(t, err)
+		if job := shown(ctx, t, client, id); job.State != stint.Available || job.Queue != "mail" {
+			t.Errorf("the job is %s in %s", job.State, job.Queue)
+		}
+
 		id, err = SendWelcome.Enqueue(ctx, client, ForUser{42}, stint.Delay(time.Hour))
 		must(t, err)
 		stinttest.Enqueued(t, w.Store(), SendWelcome, stinttest.DueIn(time.Hour))
+		delayed := id
 
 		id, err = SendWelcome.Enqueue(ctx, client, ForUser{42}, stint.Source("sign-up"), stint.Priority(0))
 		must(t, err)
@@ -139,7 +144,7 @@ func TestComingFromElsewhere(t *testing.T) {
 		if job := shown(ctx, t, client, flow); job.State != stint.Completed {
 			t.Errorf("the flow is %s", job.State)
 		}
-		if job := shown(ctx, t, client, id); job.State != stint.Completed {
+		if job := shown(ctx, t, client, delayed); job.State != stint.Completed {
 			t.Errorf("the delayed job is %s", job.State)
 		}
 		if len(mail.sent) != 5 { // three, one of the flow, and one that was copied
