@@ -100,6 +100,36 @@ func (s Shown) Await(ctx context.Context, id stint.ID) (*stint.JobInfo, error) {
 	return s.job(ctx, job, err)
 }
 
+// History is the history of the store, for a store that has one: its jobs are shown like all others.
+func (s Shown) History() (store.History, bool) {
+	h, ok := s.Store.(store.History)
+	return shownHistory{h, s}, ok
+}
+
+type shownHistory struct {
+	store.History
+	shown Shown
+}
+
+// Ended implements [store.History].
+func (h shownHistory) Ended(ctx context.Context, ids []stint.ID) (map[stint.ID]*stint.JobInfo, error) {
+	ended, err := h.History.Ended(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	var jobs []stint.JobInfo
+	for _, job := range ended {
+		if job != nil {
+			jobs = append(jobs, *job)
+		}
+	}
+	jobs, err = h.shown.jobs(ctx, jobs, nil)
+	for i := range jobs {
+		ended[jobs[i].ID] = &jobs[i]
+	}
+	return ended, err
+}
+
 // Fetch implements [view.Store], without arguments: nobody is shown those of an entry.
 func (s Shown) Fetch(ctx context.Context, at []store.Position) ([]store.Entry, error) {
 	entries, err := s.Store.Fetch(ctx, at)

@@ -300,6 +300,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.statsCommand(),
 		a.errorsCommand(),
 		a.changesCommand(),
+		a.historyCommand(),
 		a.migrateCommand(),
 		a.doctorCommand(),
 		a.configCommand(),

@@ -43,6 +43,7 @@ var ranks = map[string]int{
 	"event":                3,
 	"internal/proof/check": 3,
 	"internal/rows":        3,
+	"internal/archive":     3,
 	"jobs":                 3,
 
 	"store": 2,
