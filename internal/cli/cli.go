@@ -301,6 +301,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.errorsCommand(),
 		a.changesCommand(),
 		a.migrateCommand(),
+		a.importCommand(),
 		a.doctorCommand(),
 		a.configCommand(),
 		a.benchCommand(),
