@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -106,7 +107,10 @@ func (a *app) openRiver(ctx context.Context, r *takeover.River, from string) (en
 	}
 	if err = r.Check(ctx); err != nil {
 		r.Pool.Close()
-		return nil, withHint(fmt.Errorf("River in %s: %w", f.place(), innermost(err)), "--from names its database, and --river-schema the schema of its tables")
+		if !errors.Is(err, takeover.ErrNoRiver) {
+			err = innermost(err) // the driver's message names every address that it tried
+		}
+		return nil, withHint(fmt.Errorf("River in %s: %w", f.place(), err), "--from names its database, and --river-schema the schema of its tables")
 	}
 	last := time.Now()
 	r.Progress = func(jobs int64) {
