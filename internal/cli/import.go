@@ -58,7 +58,10 @@ func (a *app) importRiverCommand() *cobra.Command {
 		defer end()
 		if dry {
 			report, err := r.Plan(ctx)
-			return a.showImport(report, "to import", err)
+			if err != nil {
+				return withHint(err, "the user needs select on river_job and river_queue")
+			}
+			return a.showImport(report, "to import")
 		}
 		db, err := a.open(ctx, changing)
 		if err != nil {
@@ -66,7 +69,10 @@ func (a *app) importRiverCommand() *cobra.Command {
 		}
 		defer db.Close()
 		report, err := r.Import(ctx, stint.NewClient(db.roles))
-		return a.showImport(report, "imported", err)
+		if shown := a.showImport(report, "imported"); err == nil {
+			return shown
+		}
+		return withHint(err, "import again to go on; the user needs select and update on river_job, and select on river_queue")
 	}))
 	flags := cmd.Flags()
 	flags.StringVar(&from, "from", "", "the PostgreSQL database that River works on (default that of --db)")
@@ -90,9 +96,9 @@ func (a *app) importRiverCommand() *cobra.Command {
 
 // openRiver connects to the database of River's.
 func (a *app) openRiver(ctx context.Context, r *takeover.River, from string) (end func(), err error) {
-	f := a.db
+	f, flag := a.db, "db"
 	if from != "" {
-		f = databaseFlags{url: from}
+		f, flag = databaseFlags{url: from}, "from"
 	}
 	if !f.isPostgres() {
 		return nil, withHint(usagef("%s is no PostgreSQL database", f.place()), "name that of River with --from postgres://…, or with --db if it is the same")
@@ -103,7 +109,7 @@ func (a *app) openRiver(ctx context.Context, r *takeover.River, from string) (en
 		r.Pool, err = pgxpool.NewWithConfig(ctx, config)
 	}
 	if err != nil {
-		return nil, settingf("from", "%w", err)
+		return nil, settingf(flag, "%w", err)
 	}
 	if err = r.Check(ctx); err != nil {
 		r.Pool.Close()
@@ -122,35 +128,33 @@ func (a *app) openRiver(ctx context.Context, r *takeover.River, from string) (en
 	return r.Pool.Close, nil
 }
 
-// showImport prints a report, also that of an import that ended with an error.
-func (a *app) showImport(r *takeover.Report, done string, err error) error {
-	switch {
-	case r == nil:
-		return err
-	case a.json:
-		if printed := a.printJSON(r); err == nil {
-			err = printed
+// showImport prints a report. The error is that of jobs that were refused.
+func (a *app) showImport(r *takeover.Report, done string) error {
+	if a.json {
+		if err := a.printJSON(r); err != nil {
+			return err
 		}
-	default:
-		counts := func(title string, all []takeover.Count) {
-			if len(all) > 0 {
-				fmt.Fprintf(a.out, "\n%s\n", title)
-				printTable(a, all, "", row{"queue", "kind", "state", "jobs"}, func(c takeover.Count) row { return row{c.Queue, c.Kind, c.State, c.Jobs} })
-			}
-		}
+	} else {
 		fmt.Fprintf(a.out, "%s %s\n", words.Counted(r.Jobs, "job"), done)
-		counts(done+":", r.Taken)
-		counts("left in River:", r.Left)
+		a.countImport(done, r.Taken)
+		a.countImport("left in River", r.Left)
 		if r.Refused > 0 {
 			fmt.Fprintf(a.out, "\nnot acceptable, left in River: %s\n", words.Counted(r.Refused, "job"))
 			printTable(a, r.Refusals, "", row{"id", "queue", "kind", "why"}, func(one takeover.Refusal) row { return row{one.ID, one.Queue, one.Kind, cut(one.Why, 200)} })
 		}
 		a.noteImport(r)
 	}
-	if err == nil && r.Refused > 0 {
+	if r.Refused > 0 {
 		return errReported
 	}
-	return err
+	return nil
+}
+
+func (a *app) countImport(title string, all []takeover.Count) {
+	if len(all) > 0 {
+		fmt.Fprintf(a.out, "\n%s:\n", title)
+		printTable(a, all, "", row{"queue", "kind", "state", "jobs"}, func(c takeover.Count) row { return row{c.Queue, c.Kind, c.State, c.Jobs} })
+	}
 }
 
 // noteImport says what has no place in stint, and what to do.

@@ -58,6 +58,8 @@ type installation struct {
 	url  string
 	pool *pgxpool.Pool
 
+	alone bool // River's workers do nothing beside working jobs: they move none from one state to another
+
 	mu     sync.Mutex
 	worked map[int]int // how often each number was worked by River
 	block  chan struct{}
@@ -116,7 +118,7 @@ func (i *installation) client(queues map[string]river.QueueConfig) *river.Client
 	}))
 	c, err := river.NewClient(riverpgxv5.New(i.pool), &river.Config{
 		Queues: queues, Workers: workers, Logger: slog.New(slog.DiscardHandler), FetchCooldown: 20 * time.Millisecond, FetchPollInterval: 50 * time.Millisecond,
-		JobTimeout: -1, SkipUnknownJobCheck: true,
+		JobTimeout: -1, SkipUnknownJobCheck: true, LeaderElectionDisabled: i.alone,
 	})
 	if err != nil {
 		i.t.Fatal(err)
@@ -176,7 +178,7 @@ func (i *installation) fill(n int) (release func()) {
 	}
 	i.insert(params)
 	stop := i.work(100, "past")
-	// A first retry is due after a second, and those are worked again; some wait for their second by then.
+	// A first retry is due after a second, and those that fail wait for their second by then.
 	i.await("select count(*) from river_job where state in ('available', 'running', 'scheduled')", 0)
 	stop()
 
