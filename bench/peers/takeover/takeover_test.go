@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivermigrate"
+	"github.com/riverqueue/river/rivertype"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
@@ -217,8 +219,9 @@ func TestEachWaitingJobOfRiverIsImportedAsItIsThoughTheImportIsKilled(t *testing
 		}
 
 		kills, holding := w.killed(rand.New(rand.NewPCG(seed, 0)), "--batch", "200")
+		began := time.Now()
 		last := w.run(0)
-		t.Logf("%d kills, %d of them with jobs held; the last import took %d jobs and knew %d", kills, holding, last.Jobs, last.Known)
+		t.Logf("%d kills, %d of them with jobs held; the last import took %d jobs in %v and knew %d", kills, holding, last.Jobs, time.Since(began), last.Known)
 		if kills == 0 || apart && holding == 0 && !testing.Short() {
 			t.Errorf("%d kills, %d of them with jobs held", kills, holding)
 		}
@@ -429,4 +432,137 @@ func TestARiverThatIsNotThereOrTooOldIsNamed(t *testing.T) {
 	w.run(0)
 	w.migrate(rivermigrate.DirectionDown, &rivermigrate.MigrateOpts{TargetVersion: -1})
 	complaint("there is no table river_job")
+}
+
+var errBroken = errors.New("the connection broke")
+
+func TestJobsThatAnInterruptedImportHoldsAreRunByNobodyInRiverAndImportedOnce(t *testing.T) {
+	for name, stored := range map[string]bool{"before they are stored": false, "after they were stored": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, true)
+			store, err := postgres.Open(t.Context(), w.url, postgres.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			w.insert([]river.InsertManyParams{
+				{Args: args{1, "waits"}}, {Args: args{2, "waits"}}, {Args: args{3, "waits"}, InsertOpts: &river.InsertOpts{ScheduledAt: time.Now().Add(time.Hour)}},
+			})
+			since := "select count(distinct metadata -> 'stint_import' ->> 'at') * 10 + count(*) from river_job where state = 'pending' and metadata ? 'stint_import'"
+			r := &takeover.River{Pool: w.pool, Apart: true}
+			for range 2 { // the second goes on with what the first held, and is interrupted too
+				client := stint.NewClient(store).Use(func(next stint.EnqueueFunc) stint.EnqueueFunc {
+					return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) (receipts []stint.Receipt, err error) {
+						if n := w.count(since); n != 13 {
+							t.Errorf("while they are enqueued %d are held, want 13: three since one time", n)
+						}
+						if stored {
+							_, err = next(ctx, tx, jobs)
+						}
+						return nil, cmp.Or(err, errBroken)
+					}
+				})
+				if report, err := r.Import(t.Context(), client); !errors.Is(err, errBroken) || report.Jobs != 0 {
+					t.Errorf("the import took %d jobs, and its error is %v", report.Jobs, err)
+				}
+			}
+			stop := w.work(10, "default")
+			time.Sleep(time.Second) // River's workers look many times
+			stop()
+			if len(w.worked) > 0 {
+				t.Errorf("River worked %v", w.worked)
+			}
+			// A person decides about one of them meanwhile.
+			if _, err := w.pool.Exec(t.Context(), "update river_job set state = 'completed', finalized_at = now() where args ->> 'n' = '2'"); err != nil {
+				t.Fatal(err)
+			}
+
+			plan := w.run(0, "--dry-run")
+			want := []takeover.Count{{Queue: "default", Kind: "numbered", State: "available", Jobs: 1}, {Queue: "default", Kind: "numbered", State: "scheduled", Jobs: 1}}
+			if !reflect.DeepEqual(plan.Taken, want) {
+				t.Errorf("the plan is %+v", plan)
+			}
+			last := w.run(0)
+			if stored && last.Known != 2 || !stored && last.Jobs != 2 || last.Jobs+last.Known != 2 {
+				t.Errorf("the last import reports %+v", last)
+			}
+			all := w.stintJobs()
+			if all[1].State != "available" || all[3].State != "scheduled" || stored != (all[2].ID > 0) {
+				t.Errorf("stint has %+v", all)
+			}
+			if rows := w.riverJobs(); rows[1].State != "cancelled" || rows[2].State != "completed" || rows[3].Imported != fmt.Sprint(all[3].ID) {
+				t.Errorf("River has %+v", rows)
+			}
+		})
+	}
+}
+
+func TestWhatAPersonEndsWhileItIsEnqueuedStaysAsItEnded(t *testing.T) {
+	w := newWorld(t, true)
+	store, err := postgres.Open(t.Context(), w.url, postgres.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	w.insert([]river.InsertManyParams{{Args: args{1, "waits"}}})
+	client := stint.NewClient(store).Use(func(next stint.EnqueueFunc) stint.EnqueueFunc {
+		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
+			if _, err := w.pool.Exec(ctx, "update river_job set state = 'completed', finalized_at = now()"); err != nil {
+				return nil, err
+			}
+			return next(ctx, tx, jobs)
+		}
+	})
+	if _, err := (&takeover.River{Pool: w.pool, Apart: true}).Import(t.Context(), client); err != nil {
+		t.Fatal(err)
+	}
+	if rows := w.riverJobs(); rows[1].State != "completed" {
+		t.Errorf("River has %+v", rows)
+	}
+}
+
+func TestAUniqueJobWhoseNextStateIsTakenByAnotherIsImported(t *testing.T) {
+	each(t, func(t *testing.T, apart bool) {
+		w := newWorld(t, apart)
+		w.alone = true
+		for range 2 { // a retryable one does not hold the key of this job, and pending and cancelled ones do
+			c := w.client(nil)
+			if _, err := c.Insert(t.Context(), args{1, "fails"}, &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: []rivertype.JobState{
+				rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning, rivertype.JobStateScheduled, rivertype.JobStateCancelled,
+			}}}); err != nil {
+				t.Fatal(err)
+			}
+			if w.count("select count(*) from river_job") == 1 {
+				stop := w.work(1, "default")
+				w.await("select count(*) from river_job where state <> 'retryable'", 0)
+				stop()
+			}
+		}
+		if n := w.count("select count(*) from river_job where state in ('retryable', 'available')"); n != 2 {
+			t.Fatalf("River has %d jobs, want 2", n)
+		}
+		if r := w.run(0, "--batch", "1"); r.Jobs != 2 || r.Unique != 2 || r.Failed != 1 {
+			t.Errorf("the report is %+v", r)
+		}
+	})
+}
+
+func TestJobsOfRiverAreImportedIntoAFile(t *testing.T) {
+	w := newWorld(t, true)
+	file := filepath.Join(t.TempDir(), "stint.db")
+	if out, err := exec.CommandContext(t.Context(), program, "migrate", "up", "--db", file).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	w.flags = []string{"--from", w.installation.url, "--db", file}
+	w.insert([]river.InsertManyParams{{Args: args{1, "waits"}}, {Args: args{2, "waits"}}})
+	for _, want := range []int64{2, 0} {
+		if r := w.run(0); r.Jobs != want {
+			t.Errorf("the report is %+v, want %d jobs", r, want)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), program, "jobs", "list", "--db", file, "--json").Output()
+	var listed []struct{ Kind, Source string }
+	if err = cmp.Or(err, json.Unmarshal(out, &listed)); err != nil || len(listed) != 2 || listed[0].Kind != "numbered" || listed[0].Source != "river" {
+		t.Errorf("the file has %s, %v", out, err)
+	}
 }
