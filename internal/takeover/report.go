@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/stint-go/stint"
 )
 
 // Report is what an import did, or would do.
@@ -40,6 +42,22 @@ type Refusal struct {
 	Why   string `json:"why"`
 }
 
+// newReport is an empty one, whose lists are [] in JSON.
+func newReport() *Report { return &Report{Taken: []Count{}, Left: []Count{}, Refusals: []Refusal{}, Paused: []string{}} }
+
+// add counts a batch whose jobs have these receipts.
+func (r *Report) add(b batch, receipts []stint.Receipt) {
+	for i, w := range b.fit {
+		if receipts[i].Duplicate {
+			r.Known++
+		} else {
+			r.take(w)
+		}
+	}
+	r.Refused += int64(len(b.refusals))
+	r.Refusals = append(r.Refusals, b.refusals[:min(len(b.refusals), 100-len(r.Refusals))]...)
+}
+
 func (r *Report) take(w row) {
 	r.Jobs++
 	if w.failed {
@@ -56,12 +74,6 @@ func (r *Report) take(w row) {
 		r.Taken[i].Jobs++
 	} else {
 		r.Taken = slices.Insert(r.Taken, i, one)
-	}
-}
-
-func (r *Report) refuse(w row, why error) {
-	if r.Refused++; r.Refused <= 100 {
-		r.Refusals = append(r.Refusals, Refusal{w.id, w.queue, w.kind, why.Error()})
 	}
 }
 

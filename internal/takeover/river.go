@@ -66,24 +66,13 @@ func (r *River) Check(ctx context.Context) error {
 
 // Plan reports what Import would do, and changes nothing.
 func (r *River) Plan(ctx context.Context) (*Report, error) {
-	report := &Report{}
-	for after := int64(0); ; {
-		rows, err := r.read(ctx, r.Pool, after, "")
-		if err != nil {
+	report := newReport()
+	for b := (batch{more: true}); b.more; r.tell(report) {
+		var err error
+		if b, err = r.read(ctx, r.Pool, b.last, ""); err != nil {
 			return nil, err
 		}
-		if len(rows) == 0 {
-			break
-		}
-		after = rows[len(rows)-1].id
-		for _, w := range rows {
-			if _, err := r.job(w); err != nil {
-				report.refuse(w, err)
-			} else {
-				report.take(w)
-			}
-		}
-		r.tell(report)
+		report.add(b, make([]stint.Receipt, len(b.fit)))
 	}
 	states := []string{"running"}
 	if !r.Pending {
@@ -96,13 +85,16 @@ func (r *River) Plan(ctx context.Context) (*Report, error) {
 // a row that one of them holds is passed over. What the report says has happened also if
 // there is an error; after one, or after a crash, import again.
 func (r *River) Import(ctx context.Context, client *stint.Client) (*Report, error) {
-	report := &Report{}
-	for after, more := int64(0), true; more; {
-		var err error
-		if after, more, err = r.importBatch(ctx, client, after, report); err != nil {
+	report := newReport()
+	for b := (batch{more: true}); b.more; r.tell(report) {
+		var (
+			receipts []stint.Receipt
+			err      error
+		)
+		if b, receipts, err = r.importBatch(ctx, client, b.last); err != nil {
 			return report, err
 		}
-		r.tell(report)
+		report.add(b, receipts)
 	}
 	return report, r.finish(ctx, report, "running", "pending", "available", "scheduled", "retryable")
 }
@@ -113,76 +105,48 @@ func (r *River) tell(report *Report) {
 	}
 }
 
-// importBatch imports the next rows after one, and returns the last of them.
-func (r *River) importBatch(ctx context.Context, client *stint.Client, after int64, report *Report) (last int64, more bool, err error) {
-	var (
-		rows, fit []row
-		jobs      []stint.NewJob
-		refusals  []error
-		receipts  []stint.Receipt
-	)
+// importBatch imports the next rows after one.
+func (r *River) importBatch(ctx context.Context, client *stint.Client, after int64) (b batch, receipts []stint.Receipt, err error) {
 	// Of each row the newest version is seen, not that of a snapshot.
 	err = pgx.BeginTxFunc(ctx, r.Pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
 		// A row that a worker is just claiming is passed over. One that is taken here is not seen by workers until
 		// the commit, and is cancelled, gone or held after that.
-		if rows, err = r.read(ctx, tx, after, "for update skip locked"); err != nil {
+		if b, err = r.read(ctx, tx, after, "for update skip locked"); err != nil {
 			return err
 		}
-		refusals = make([]error, len(rows))
-		for i, w := range rows {
-			job, err := r.job(w)
-			if refusals[i] = err; err == nil {
-				fit, jobs = append(fit, w), append(jobs, job)
-			}
-		}
 		if r.Apart {
-			return r.hold(ctx, tx, fit)
+			return r.hold(ctx, tx, b)
 		}
-		receipts, err = r.move(ctx, tx, client.With(postgres.Tx(tx)), fit, jobs)
+		receipts, err = r.move(ctx, tx, client.With(postgres.Tx(tx)), b)
 		return err
 	})
 	if err == nil && r.Apart {
-		receipts, err = r.move(ctx, r.Pool, client, fit, jobs)
+		receipts, err = r.move(ctx, r.Pool, client, b)
 	}
-	if err != nil || len(rows) == 0 {
-		return after, false, err
-	}
-	for i, w := range rows {
-		switch {
-		case refusals[i] != nil:
-			report.refuse(w, refusals[i])
-		case receipts[0].Duplicate:
-			report.Known++
-			receipts = receipts[1:]
-		default:
-			report.take(w)
-			receipts = receipts[1:]
-		}
-	}
-	return rows[len(rows)-1].id, true, nil
+	return b, receipts, err
 }
 
 // hold keeps rows from River's workers until their jobs are in the other database. It lets go of
 // River's unique key, which other states may have and this one not.
-func (r *River) hold(ctx context.Context, tx pgx.Tx, rows []row) error {
+func (r *River) hold(ctx context.Context, tx pgx.Tx, b batch) error {
 	_, err := tx.Exec(ctx, `
 		update `+r.table("river_job")+`
 		set state = 'pending', unique_key = null,
 			metadata = metadata || jsonb_build_object('stint_import', jsonb_build_object('state', state, 'at', now()))
-		where id = any($1) and not metadata ? 'stint_import'`, ids(rows))
+		where id = any($1) and not metadata ? 'stint_import'`, b.ids())
 	return err
 }
 
-// move enqueues the jobs of rows, and ends the rows.
-func (r *River) move(ctx context.Context, db execer, client *stint.Client, rows []row, jobs []stint.NewJob) ([]stint.Receipt, error) {
-	receipts, err := client.EnqueueReceipts(ctx, jobs)
-	if err != nil || len(rows) == 0 {
+// move enqueues the jobs of a batch, and ends their rows.
+func (r *River) move(ctx context.Context, db execer, client *stint.Client, b batch) ([]stint.Receipt, error) {
+	receipts, err := client.EnqueueReceipts(ctx, b.jobs)
+	if err != nil || len(b.jobs) == 0 {
 		return nil, err
 	}
 	// Between two databases a person may have touched what was held: what runs or ended is left.
 	const waits = `state in ('available', 'scheduled', 'retryable', 'pending')`
 	if r.Delete {
-		_, err = db.Exec(ctx, `delete from `+r.table("river_job")+` where id = any($1) and `+waits, ids(rows))
+		_, err = db.Exec(ctx, `delete from `+r.table("river_job")+` where id = any($1) and `+waits, b.ids())
 		return receipts, err
 	}
 	taken := make([]int64, len(receipts))
@@ -194,20 +158,12 @@ func (r *River) move(ctx context.Context, db execer, client *stint.Client, rows 
 		set state = 'cancelled', finalized_at = now(), unique_key = null,
 			metadata = (metadata - 'stint_import') || jsonb_build_object('stint_job', t.job)
 		from unnest($1::bigint[], $2::bigint[]) t (id, job)
-		where r.id = t.id and `+waits, ids(rows), taken)
+		where r.id = t.id and `+waits, b.ids(), taken)
 	return receipts, err
 }
 
 type execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-}
-
-func ids(rows []row) []int64 {
-	all := make([]int64, len(rows))
-	for i, w := range rows {
-		all[i] = w.id
-	}
-	return all
 }
 
 // table is the name of a table of River's in SQL.

@@ -28,30 +28,61 @@ type row struct {
 	stale                bool // held by an import that was interrupted so long ago that stint may have forgotten its key
 }
 
+// batch is what was read at once.
+type batch struct {
+	fit      []row
+	jobs     []stint.NewJob // of those
+	refusals []Refusal      // of the others
+	last     int64          // the last id of all
+	more     bool           // there were any
+}
+
+func (b *batch) add(w row, job stint.NewJob, why error) {
+	b.last, b.more = w.id, true
+	if why != nil {
+		b.refusals = append(b.refusals, Refusal{w.id, w.queue, w.kind, why.Error()})
+		return
+	}
+	b.fit, b.jobs = append(b.fit, w), append(b.jobs, job)
+}
+
+func (b *batch) ids() []int64 {
+	all := make([]int64, len(b.fit))
+	for i, w := range b.fit {
+		all[i] = w.id
+	}
+	return all
+}
+
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
 // read returns the next rows that wait after one, in the order of their ids. The keys of stint are
 // remembered for a day at least.
-func (r *River) read(ctx context.Context, db querier, after int64, lock string) ([]row, error) {
+func (r *River) read(ctx context.Context, db querier, after int64, lock string) (b batch, err error) {
 	rows, err := db.Query(ctx, `
 		select id, coalesce(metadata -> 'stint_import' ->> 'state', state::text), queue, kind, args::text, metadata::text,
-			priority, tags, attempt, max_attempts, created_at, scheduled_at,
-			coalesce(cardinality(errors), 0) > 0, unique_key is not null,
+			priority, tags, attempt, max_attempts, created_at, scheduled_at, coalesce(cardinality(errors), 0) > 0, unique_key is not null,
 			coalesce((metadata -> 'stint_import' ->> 'at')::timestamptz < now() - interval '23 hours', false)
 		from `+r.table("river_job")+`
 		where id > $1 and ($2::text[] is null or queue = any($2)) and ($3::text[] is null or kind = any($3))
 			and (state in ('available', 'scheduled', 'retryable') or state = 'pending' and ($4 or metadata ? 'stint_import'))
 		order by id limit $5 `+lock, after, r.Queues, r.Kinds, r.Pending, cmp.Or(r.Batch, 1000))
 	if err != nil {
-		return nil, err
+		return b, err
 	}
-	return pgx.CollectRows(rows, func(one pgx.CollectableRow) (w row, err error) {
-		err = one.Scan(&w.id, &w.state, &w.queue, &w.kind, &w.args, &w.metadata, &w.priority, &w.tags, &w.attempt, &w.maxAttempts,
-			&w.created, &w.scheduled, &w.failed, &w.unique, &w.stale)
-		return w, err
+	var w row
+	_, err = pgx.ForEachRow(rows, []any{
+		&w.id, &w.state, &w.queue, &w.kind, &w.args, &w.metadata, &w.priority, &w.tags, &w.attempt, &w.maxAttempts,
+		&w.created, &w.scheduled, &w.failed, &w.unique, &w.stale,
+	}, func() error {
+		job, why := r.job(w)
+		b.add(w, job, why)
+		w = row{} // its bytes are kept
+		return nil
 	})
+	return b, err
 }
 
 // job makes the job of a row. The error says why there is none.

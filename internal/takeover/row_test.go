@@ -82,18 +82,21 @@ func TestWhatStintCannotAcceptIsRefusedWithItsReason(t *testing.T) {
 
 func TestJobsAreCountedInTheOrderOfQueueKindAndState(t *testing.T) {
 	var r Report
-	for _, text := range []string{"b k x", "a k x", "a k x", "a j x", "a k w"} {
+	var b batch
+	for _, text := range []string{"b k x", "a k x", "a k x", "a j x", "a k w", "c k x"} {
 		part := strings.Fields(text)
-		r.take(row{queue: part[0], kind: part[1], state: part[2], failed: part[2] == "w", unique: part[0] == "b"})
-	}
-	want := []Count{{"a", "j", "x", 1}, {"a", "k", "w", 1}, {"a", "k", "x", 2}, {"b", "k", "x", 1}}
-	if diff := cmp.Diff(want, r.Taken); diff != "" || r.Jobs != 5 || r.Failed != 1 || r.Unique != 1 {
-		t.Errorf("%+v %s", r, diff)
+		b.add(row{id: 9, queue: part[0], kind: part[1], state: part[2], failed: part[2] == "w", unique: part[0] == "b"}, stint.NewJob{}, nil)
 	}
 	for range 150 {
-		r.refuse(row{id: 1}, stint.ErrInvalid)
+		b.add(row{id: 10}, stint.NewJob{}, stint.ErrInvalid)
 	}
-	if r.Refused != 150 || len(r.Refusals) != 100 {
+	r.add(b, []stint.Receipt{5: {Duplicate: true}})
+	r.add(batch{refusals: b.refusals[:1]}, nil)
+	want := []Count{{"a", "j", "x", 1}, {"a", "k", "w", 1}, {"a", "k", "x", 2}, {"b", "k", "x", 1}}
+	if diff := cmp.Diff(want, r.Taken); diff != "" || r.Jobs != 5 || r.Failed != 1 || r.Unique != 1 || r.Known != 1 || b.last != 10 {
+		t.Errorf("%+v %s", r, diff)
+	}
+	if r.Refused != 151 || len(r.Refusals) != 100 {
 		t.Errorf("%d were refused, and %d listed", r.Refused, len(r.Refusals))
 	}
 }
