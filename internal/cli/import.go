@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +86,7 @@ func (a *app) importRiverCommand() *cobra.Command {
 			return "", fmt.Errorf("%q is not as OLD=NEW", text)
 		}
 		rename[old] = name
-		return text, valid.Name("kind", name)
+		return text, cmp.Or(valid.Name("kind", old), valid.Name("kind", name))
 	}}, "rename", "kinds that have another name in stint, as OLD=NEW, after commas")
 	flags.BoolVar(&r.Pending, "pending", false, "also import pending jobs, to run when they are due")
 	flags.BoolVar(&r.Delete, "delete", false, "delete imported jobs in River, in place of cancelling them")
@@ -116,7 +117,7 @@ func (a *app) openRiver(ctx context.Context, r *takeover.River, from string) (en
 		if !errors.Is(err, takeover.ErrNoRiver) {
 			err = innermost(err) // the driver's message names every address that it tried
 		}
-		return nil, withHint(fmt.Errorf("River in %s: %w", f.place(), err), "--from names its database, and --river-schema the schema of its tables")
+		return nil, withHint(fmt.Errorf("look for River in %s: %w", f.place(), err), "--from names its database, and --river-schema the schema of its tables")
 	}
 	last := time.Now()
 	r.Progress = func(jobs int64) {

@@ -43,7 +43,9 @@ type Refusal struct {
 }
 
 // newReport is an empty one, whose lists are [] in JSON.
-func newReport() *Report { return &Report{Taken: []Count{}, Left: []Count{}, Refusals: []Refusal{}, Paused: []string{}} }
+func newReport() *Report {
+	return &Report{Taken: []Count{}, Left: []Count{}, Refusals: []Refusal{}, Paused: []string{}}
+}
 
 // add counts a batch whose jobs have these receipts.
 func (r *Report) add(b batch, receipts []stint.Receipt) {
