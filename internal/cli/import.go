@@ -26,7 +26,7 @@ release them, and are left too unless --pending imports them, to run when they a
 What has ended stays where it is.
 
 An imported job is cancelled in River, and stint_job in its metadata is its id in stint.
-River's cleaner deletes it after a day. Do not retry it in River. --delete deletes it at once.
+River's cleaner deletes it after a day; --delete does at once. Do not retry it in River.
 
 River's tables are in the database of --db, or in that of --from. In one database a job
 moves in one transaction. Between two, an import that was interrupted holds jobs, pending

@@ -507,6 +507,29 @@ func TestJobsThatAnInterruptedImportHoldsAreRunByNobodyInRiverAndImportedOnce(t 
 	}
 }
 
+func TestInOneDatabaseAnInterruptedBatchLeavesEverythingAsItWas(t *testing.T) {
+	w := newWorld(t, false)
+	store, err := postgres.Open(t.Context(), w.url, postgres.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	w.insert([]river.InsertManyParams{{Args: args{1, "waits"}}, {Args: args{2, "waits"}}})
+	was := w.riverJobs()
+	client := stint.NewClient(store).Use(func(next stint.EnqueueFunc) stint.EnqueueFunc {
+		return func(ctx context.Context, tx stint.Tx, jobs []stint.NewJob) ([]stint.Receipt, error) {
+			_, err := next(ctx, tx, jobs)
+			return nil, cmp.Or(err, errBroken)
+		}
+	})
+	if _, err := (&takeover.River{Pool: w.pool}).Import(t.Context(), client); !errors.Is(err, errBroken) {
+		t.Errorf("the error is %v", err)
+	}
+	if now := w.riverJobs(); !reflect.DeepEqual(now, was) || len(w.stintJobs()) > 0 {
+		t.Errorf("River has %+v and stint %+v", now, w.stintJobs())
+	}
+}
+
 func TestWhatAPersonEndsWhileItIsEnqueuedStaysAsItEnded(t *testing.T) {
 	w := newWorld(t, true)
 	store, err := postgres.Open(t.Context(), w.url, postgres.Config{})
