@@ -3,9 +3,7 @@ package archive
 import (
 	"encoding/csv"
 	"encoding/json"
-	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,13 +25,7 @@ const (
 // Formats are all that there are.
 var Formats = []Format{NDJSON, CSV, Parquet}
 
-// ParseFormat reads one.
-func ParseFormat(text string) (Format, error) {
-	if f := Format(text); slices.Contains(Formats, f) {
-		return f, nil
-	}
-	return "", fmt.Errorf("%q is none of ndjson, csv and parquet", text)
-}
+func (f Format) String() string { return string(f) }
 
 func (f Format) sheet(w io.Writer) sheet {
 	switch f {

@@ -18,8 +18,6 @@ func (a *app) historyCommand() *cobra.Command {
 	return a.group(page(`history: Keep what ended for longer than the database does`), a.historyExportCommand())
 }
 
-var formats = syntax[archive.Format]{name: "format", form: "ndjson, csv or parquet", parse: archive.ParseFormat, format: func(f archive.Format) string { return string(f) }}
-
 func (a *app) historyExportCommand() *cobra.Command {
 	files := archive.Archive{Format: archive.NDJSON, Every: 24 * time.Hour}
 	var since timeBound
@@ -74,7 +72,8 @@ Examples:
 		return nil
 	}))
 	flags := cmd.Flags()
-	flags.Var(formats.in(&files.Format), "format", "what the files look like: ndjson, csv, parquet")
+	format := syntax[archive.Format]{name: "word", parse: oneOf(archive.Formats...), format: archive.Format.String}
+	flags.Var(format.in(&files.Format), "format", "what the files look like: "+listed(archive.Formats, ", "))
 	flags.Var(durations.in(&files.Every), "every", "the time of one file, which divides a day: 1h, 6h, 24h")
 	flags.Var(timeBounds.in(&since), "since", "begin with what ended at this time (default the oldest job)")
 	return cmd

@@ -83,7 +83,7 @@ func TestTheHistoryIsExportedDayByDay(t *testing.T) {
 		t.Errorf("another format in the same folder: exit code %d, %s", code, errs)
 	}
 	_, errs, code = session(t, false, "history", "export", out, "--db", file, "--format", "xml")
-	if code != exitUsage || !strings.Contains(errs, "ndjson, csv and parquet") {
+	if code != exitUsage || !strings.Contains(errs, "ndjson, csv") {
 		t.Errorf("a format that there is not: exit code %d, %s", code, errs)
 	}
 }

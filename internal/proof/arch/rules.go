@@ -25,6 +25,7 @@ var ranks = map[string]int{
 
 	"dashboard/view":       5,
 	"gateway":              5,
+	"internal/takeover":    5,
 	"stinttest":            5,
 	"internal/proof/sim":   5,
 	"internal/proof/chaos": 5,

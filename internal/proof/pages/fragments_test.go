@@ -39,13 +39,14 @@ func stands(fragment, source []string) bool {
 }
 
 // Each piece of Go code on a page of the guide and on the README stands in a test of the guide, which CI compiles and
-// runs.
+// runs; that of River in one of the peers.
 func TestCodeOfTheGuideIsTested(t *testing.T) {
 	var sources [][]string
 	files, err := filepath.Glob(filepath.Join(root, "docs/guide/*_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	files = append(files, filepath.Join(root, "bench/peers/takeover/guide_test.go")) // which has River at hand
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
