@@ -302,6 +302,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.changesCommand(),
 		a.migrateCommand(),
 		a.doctorCommand(),
+		a.healthCommand(),
 		a.configCommand(),
 		a.benchCommand(),
 		a.demoCommand(),
