@@ -69,8 +69,9 @@ type program struct {
 	asked []string   // URLs that have to answer 200
 	asks  [][]string // arguments of the command that have to succeed, with the same environment
 	kill  time.Duration
-	once  bool // it ends by itself
-	root  string
+	once  bool   // it ends by itself
+	root  string // the image that it runs in
+	while func() // is called when it is ready
 }
 
 // run starts a program, waits until its probes succeed, stops it as its supervisor does, and sees it end in time and well.
@@ -113,6 +114,9 @@ func (p program) run(t *testing.T) {
 		if time.Now().After(until) {
 			fail("%v", problem)
 		}
+	}
+	if p.while != nil {
+		p.while()
 	}
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	select {
