@@ -74,7 +74,7 @@ func refused(words []string) string {
 	usage, _, _ = strings.Cut(usage, "\n")
 	for i, part := range strings.Fields(usage) {
 		switch {
-		case part == "[command]" && i < len(words) && words[i][0] != '-':
+		case (part == "[command]" || part == "[flags]") && i < len(words) && words[i][0] != '-':
 			return "there is no such command: " + strings.Join(words, " ")
 		case strings.ContainsAny(part, "[ABCDEFGHIJKLMNOPQRSTUVWXYZ"):
 			return ""
@@ -101,7 +101,7 @@ func TestEveryLineIsOneThatTheCommandUnderstands(t *testing.T) {
 	if seen < 3 {
 		t.Errorf("%d lines were seen", seen)
 	}
-	for _, wrong := range []string{"migrate upp", "wrk", "work --helth :1", "jobs list --state"} {
+	for _, wrong := range []string{"migrate upp", "dashboard tokn ann", "wrk", "work --helth :1", "jobs list --state"} {
 		if refused(strings.Fields(wrong)) == "" {
 			t.Errorf("stint %s was taken for right", wrong)
 		}

@@ -12,6 +12,7 @@ import (
 )
 
 func TestTheComposeFileStartsWhatItSays(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, pgtest.New(t)) // an empty one: the file migrates it
 	s.settings(t, "stint.toml")
 	project, err := loader.LoadWithContext(context.Background(), types.ConfigDetails{

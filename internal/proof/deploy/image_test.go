@@ -32,6 +32,7 @@ func healthCheck(t *testing.T) []string {
 // The last stage of the Dockerfile is built from the command that was built for these tests: nothing can be downloaded into the
 // first one here. What comes of it has the command and nothing else, and works without a setting.
 func TestTheImageHoldsTheCommandAndRunsIt(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("buildah"); err != nil {
 		t.Skip("there is no buildah: make buildah")
 	}

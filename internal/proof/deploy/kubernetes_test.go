@@ -63,6 +63,7 @@ func decode(text []byte) (string, any, error) {
 }
 
 func TestTheManifestsOfKubernetesStartWhatTheySay(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, pgtest.New(t)) // an empty one: the Job migrates it
 	all := objects(t, s)
 	if t.Failed() {

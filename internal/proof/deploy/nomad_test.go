@@ -99,6 +99,7 @@ func values(b *hclsyntax.Block, name string) (all []string) {
 }
 
 func TestTheJobOfNomadStartsWhatItSays(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, pgtest.New(t)) // an empty one: the first task migrates it
 	group := inside(parseNomad(t, s.replace.Replace(file(t, "nomad/stint.nomad.hcl"))), "group engine")
 	for _, name := range []string{"migrate", "engine"} {

@@ -16,6 +16,7 @@ var shell = regexp.MustCompile("(?s)```sh\n(.*?)```")
 // A backup of the schema alone, as the page makes and restores it, has all jobs: one that ended stays, and one that waits is run
 // by an engine of the copy.
 func TestABackupIsRestoredAsThePageSays(t *testing.T) {
+	t.Parallel()
 	with := pgtest.WithPrograms(t, "pg_dump", "pg_restore")
 	server := pgtest.Start(t, pgtest.Options{Major: with.Major, Fsync: true})
 	old, restored, dir := migrated.On(t, server), server.New(t), t.TempDir()

@@ -27,6 +27,7 @@ func settingsOf(text string) map[string][]string {
 }
 
 func TestTheUnitsOfSystemdStartWhatTheySay(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, migrated.New(t))
 	for _, name := range units {
 		text := strings.NewReplacer("%i", "mail", "%H", "host", "${CREDENTIALS_DIRECTORY}", s.dir).Replace(s.replace.Replace(file(t, "systemd/"+name)))
@@ -57,6 +58,7 @@ func TestTheUnitsOfSystemdStartWhatTheySay(t *testing.T) {
 }
 
 func TestSystemdKnowsWhatTheUnitsSay(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("there is no systemd-analyze: make systemd")
 	}
