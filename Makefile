@@ -200,6 +200,16 @@ peers-test: postgres ## check and test the comparison with other queues, which C
 	cd bench/peers && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...
 	cd bench/peers/sqlite && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...
 
+# What reads the files of deploy/ is a module of its own: nobody who builds stint downloads it.
+.PHONY: deploy-test
+deploy-test: postgres systemd buildah ## check the files of deploy/, and start what they start
+	@# The files are of another module, whose changes the cache of results does not see.
+	cd internal/proof/deploy && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -count=1 ./...
+
+.PHONY: release
+release: ## build what a release consists of into dist/, as the commit says; a tag makes it a version (PLATFORMS)
+	GO='$(GO)' bash .ci/release $(PLATFORMS)
+
 .PHONY: build
 build: ## build the command into bin/stint
 	$(GO) build -trimpath -o bin/stint ./cmd/stint
@@ -308,6 +318,18 @@ pgbouncer: ## make sure that a PgBouncer for the tests is installed
 	@[ -x /usr/sbin/pgbouncer ] || command -v pgbouncer >/dev/null || { \
 		$(call apt,pgbouncer) || \
 		{ echo 'PgBouncer cannot be installed: tests through a pooler are skipped'; }; }
+
+.PHONY: systemd
+systemd: ## make sure that systemd-analyze is installed, which checks the units
+	@command -v systemd-analyze >/dev/null || { \
+		$(call apt,systemd) || \
+		{ echo 'systemd cannot be installed: the units are not checked by systemd-analyze'; }; }
+
+.PHONY: buildah
+buildah: ## make sure that Buildah is installed, which builds the image
+	@command -v buildah >/dev/null || { \
+		$(call apt,buildah) || \
+		{ echo 'Buildah cannot be installed: the image is not built'; }; }
 
 .PHONY: python
 python: ## make sure that a Python with the drivers of PostgreSQL is there, for the tests of its client

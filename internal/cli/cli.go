@@ -304,6 +304,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.migrateCommand(),
 		a.importCommand(),
 		a.doctorCommand(),
+		a.healthCommand(),
 		a.configCommand(),
 		a.benchCommand(),
 		a.demoCommand(),

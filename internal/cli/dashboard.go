@@ -89,7 +89,10 @@ func (a *app) dashboard(ctx context.Context, f *dashboardFlags, l logFlags) erro
 		how = looking
 	}
 	db, err := a.open(ctx, how)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil && db == nil:
+		return nil // it was stopped before it began
+	case err != nil:
 		return err
 	}
 	defer db.Close()

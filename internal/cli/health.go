@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
 
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/event"
@@ -23,6 +26,71 @@ import (
 	"github.com/stint-go/stint/observe/prom"
 	"github.com/stint-go/stint/report"
 )
+
+const healthHelp = `health: Ask an engine or a dashboard on this machine whether it works
+
+Health asks /healthz at the address where an engine answers, or a dashboard: it exits
+with 0 if that is alive, and otherwise with 1 and the reason. With --ready it asks
+/readyz: whether it works. It is for containers in which there is no other program to
+ask with. Over HTTPS it does not ask.
+
+Examples:
+  stint health --health 127.0.0.1:9070
+  STINT_HEALTH=:9070 stint health --ready`
+
+func (a *app) healthCommand() *cobra.Command {
+	var (
+		address string
+		ready   bool
+	)
+	cmd := a.does(page(healthHelp), func(ctx context.Context, _ *cobra.Command, _ []string) error {
+		if address == "" {
+			return withHint(usagef("there is no address to ask at"), "give the one of stint work --health, or of a dashboard, by --health or STINT_HEALTH")
+		}
+		return a.askHealth(ctx, address, ready)
+	})
+	flags := cmd.Flags()
+	flags.Var(addresses("9070").in(&address), "health", "where it answers: 127.0.0.1:9070, or :9070 for this machine (default none)")
+	elsewhere(flags, workTable, "health")
+	flags.BoolVar(&ready, "ready", false, "ask whether it works, and not only whether it is alive")
+	return cmd
+}
+
+// askHealth prints what a process answers about itself. An address that stands for all of this machine is
+// asked at the loopback one.
+func (a *app) askHealth(ctx context.Context, address string, ready bool) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	path := "/healthz"
+	if ready {
+		path = "/readyz"
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthAnswer)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+path, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := (&http.Client{Transport: &http.Transport{}}).Do(request) // past any proxy of the environment
+	if err != nil {
+		return fmt.Errorf("nothing answers at %s: %w", address, innermost(err))
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, 16<<10))
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s at %s: %s: %s", path, address, answer.Status, strings.TrimSpace(string(text)))
+	}
+	fmt.Fprintln(a.out, strings.TrimSpace(string(text)))
+	return nil
+}
 
 // checkAddress finds an address that can never be listened at. The port is for examples.
 func checkAddress(text, example string) error {
