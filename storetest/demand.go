@@ -55,6 +55,7 @@ var demandTests = []test{
 		c := t.awaiting()
 		c.takes("x", "a", "")
 		c.parks(time.Hour, `{"x":"a"}`)
+		t.promoteAll(0)
 		looks := func() bool { // or a store has looked itself, and the job is due
 			d := must(as[report.DemandStore](t).Demand(t.ctx, nil, 0))(t)
 			return d.Looks || slices.ContainsFunc(d.Groups, func(g report.DemandGroup) bool { return g.Due+g.Ready > 0 })
