@@ -300,6 +300,11 @@ func TestWhatIsWrongIsToldWithItsPlace(t *testing.T) {
 		{"GET", "/engines/gone?limit=0", "", 422, "query.limit"},
 		{"POST", "/leases/none/release", `{}`, 404, ""},
 		{"GET", "/analytics/due?by=nothing", "", 422, "query.by"},
+		{"GET", "/scale?target=soon", "", 422, "query.target"},
+		{"GET", "/scale?target=1ms", "", 422, "query.target"},
+		{"GET", "/scale?startup=2h", "", 422, "query.startup"},
+		{"GET", "/scale?min=3&max=2", "", 422, "query.max"},
+		{"GET", "/scale?queues=%20x", "", 422, "query.queues"},
 		{"GET", "/stats?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", "", 422, "query.until"},
 	} {
 		var body any
@@ -1066,7 +1071,7 @@ func TestArgumentsAreHiddenFromViewers(t *testing.T) {
 // visible are the parameters that take any text, and compare it with nothing or with what every viewer
 // sees. Whoever adds one that does not belong here finds that a viewer may guess with
 // it what is hidden.
-var visible = []string{"kind", "queue", "tag", "urn", "source", "correlation", "schedule", "error_class", "longer", "span", "wait", "instance"}
+var visible = []string{"target", "startup", "kind", "queue", "tag", "urn", "source", "correlation", "schedule", "error_class", "longer", "span", "wait", "instance"}
 
 // findsOutNothing tries every operation of the document: who asks may choose by no text
 // that could be compared with what is hidden, not even to count what fits.
@@ -1137,6 +1142,13 @@ func TestFiguresAreThoseOfTheStore(t *testing.T) {
 	}
 	for _, path := range []string{"/stats", "/stats?every=hour", "/stats?every=minute", "/kinds", "/leases", "/engines/metrics"} {
 		s.ask("GET", path, nil)
+	}
+	wanted := get[report.Scaling](s, 200, "GET", "/scale?slots_per_engine=2&startup=1m&min=3", nil)
+	if wanted.Engines != 3 || wanted.Backlog+wanted.Blocked != 3 || wanted.PerEngine != 2 || wanted.Target != report.ScaleTarget {
+		t.Errorf("engines are wanted as %+v", wanted)
+	}
+	if none := get[report.Scaling](s, 200, "GET", "/scale?queues=a,b&target=1m", nil); none.Backlog+none.Blocked != 0 || none.Target != time.Minute {
+		t.Errorf("engines of other queues are wanted as %+v", none)
 	}
 	found := items[report.Finding](s, 200, "GET", "/doctor", nil)
 	if !slices.ContainsFunc(found, func(f report.Finding) bool { return f.Code == "no_engine" }) {

@@ -316,6 +316,13 @@ func (fixed) Analyze(context.Context, report.AnalyticsFilter) (report.Analytics,
 	}}, nil
 }
 
+func (fixed) Unsummed(context.Context, int) (int, error) { return 0, nil }
+func (fixed) Demand(context.Context, []string, time.Duration) (report.Demand, error) {
+	return report.Demand{At: noon, Groups: []report.DemandGroup{
+		{Queue: "mail", Kind: "send_invoice", Ready: 1200, Due: 60, Arrived: 90, Running: 8, Oldest: ago(time.Minute)},
+		{Queue: "old", Kind: "send_invoice", Ready: 5, Oldest: ago(time.Hour)},
+	}}, nil
+}
 func (fixed) Stats(context.Context, report.StatsFilter) ([]report.Stats, error) {
 	sums := report.Totals{Attempts: 200, Took: report.Durations{Count: 199, Fastest: time.Millisecond, Longest: 3 * time.Second, Total: 100 * time.Second}, LastAt: ago(time.Minute)}
 	return []report.Stats{{Kind: "send_invoice", Queue: "mail", Outcome: stint.OutcomeCompleted, Totals: sums}, {Kind: "send_invoice", Queue: "mail", Outcome: stint.OutcomeFailed, Totals: sums}}, nil
@@ -408,6 +415,7 @@ func TestAnswersAreAsTheyWere(t *testing.T) {
 		{"errors_for_viewers", guard.Viewer, 200, "GET", "/errors", ""},
 		{"analytics", guard.Viewer, 200, "GET", "/analytics", ""},
 		{"stats", guard.Viewer, 200, "GET", "/stats", ""},
+		{"scale", guard.Viewer, 200, "GET", "/scale?queues=mail,old&target=1m&max=3", ""},
 		{"changes", guard.Operator, 200, "GET", "/changes", ""},
 		{"cancelled", guard.Operator, 200, "POST", "/jobs/cancel", `{"ids":[41,43]}`},
 		{"dry_run", guard.Operator, 200, "POST", "/jobs/cancel", `{"filter":{},"dry_run":true}`},

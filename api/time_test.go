@@ -135,6 +135,9 @@ func (hanging) ReopenErrors(ctx context.Context, _ string) (bool, error) { retur
 func (hanging) Stats(ctx context.Context, _ report.StatsFilter) ([]report.Stats, error) {
 	return hang[[]report.Stats](ctx)
 }
+func (hanging) Demand(ctx context.Context, _ []string, _ time.Duration) (report.Demand, error) {
+	return hang[report.Demand](ctx)
+}
 func (hanging) Examine(ctx context.Context, _ report.Options) (report.Facts, error) {
 	return hang[report.Facts](ctx)
 }

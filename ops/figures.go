@@ -142,6 +142,41 @@ func StatsOf(f report.StatsFilter) (StatsInput, error) {
 	return in, nil
 }
 
+// ScaleEngines says how many engines would keep up.
+var ScaleEngines = declare(&Op[ScaleInput, report.Scaling]{
+	Decl: Decl{
+		Name: "scale", Method: http.MethodGet, Path: "/scale", Tag: figures, Summary: "Say how many engines would keep up with the work",
+		Doc: "What arrives and what waits, times how long attempts take, by what fits into the target. It leaves out what more engines could not run: jobs of paused queues, beyond what limits let run, of kinds that no engine performs, and retries of a kind most of whose attempts fail; `why` says so. It comes from the store alone, so it is there before the first engine is, and costs little however much waits. All numbers are there, and 0 if there is nothing to do. Durations are nanoseconds, and rates of a second.",
+	},
+	do: func(ctx context.Context, l *Local, in *ScaleInput) (report.Scaling, error) {
+		f := report.ScaleFilter{Queues: in.Queues, Slots: in.Slots, Min: in.Min, Max: in.Max}
+		var err error
+		if f.Target, err = ReadDuration("target", in.Target); err == nil {
+			f.Startup, err = ReadDuration("startup", in.Startup)
+		}
+		if err != nil {
+			return report.Scaling{}, inError("query", err)
+		}
+		for _, k := range l.Builtin {
+			f.Kinds = append(f.Kinds, k.Name)
+		}
+		if err := f.Check(); err != nil {
+			return report.Scaling{}, inError("query", err)
+		}
+		return report.Scale(ctx, inClear(l.Store), f)
+	},
+})
+
+// ScaleInput says for what engines are counted.
+type ScaleInput struct {
+	Queues  []string `query:"queues" maxItems:"100" doc:"The queues that the engines work on; all unless given"`
+	Target  string   `query:"target" maxLength:"50" doc:"How long a job may wait for a slot, and in what time a backlog is to be cleared, from a second to a day: 30s unless given"`
+	Startup string   `query:"startup" maxLength:"50" doc:"How long it takes until a new engine works: what becomes due meanwhile counts; 30s unless given"`
+	Slots   int      `query:"slots_per_engine" minimum:"1" maximum:"1000000" doc:"How many slots an engine has; as many as those that run have unless given"`
+	Min     int      `query:"min" minimum:"0" maximum:"1000000" doc:"How many engines it says at least"`
+	Max     int      `query:"max" minimum:"1" maximum:"1000000" doc:"How many engines it says at most"`
+}
+
 // Diagnose says what is wrong with a store.
 var Diagnose = declare(&Op[DoctorInput, List[report.Finding]]{
 	Decl: Decl{

@@ -220,6 +220,7 @@ type Store interface {
 	report.ErrorAnalyst
 	report.ErrorMarker
 	report.StatsStore
+	report.DemandStore
 	report.MetricsKeeper
 	report.Source
 	view.Store

@@ -57,6 +57,15 @@ func (h Histogram) Count() (n int64) {
 	return n
 }
 
+// below counts those below the first bound that is not less than a duration.
+func (h Histogram) below(d time.Duration) (n int64) {
+	i, _ := slices.BinarySearch(HistogramBounds, d)
+	for _, c := range h[:min(i+1, len(h))] {
+		n += c
+	}
+	return n
+}
+
 // Percentile estimates the duration at rank ⌈n·p/100⌉; p is from 1 to 100. Within its bounds
 // durations are taken to be spread evenly by their logarithm, as latencies about are. It
 // is 0 if there is none.

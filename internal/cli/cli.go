@@ -298,6 +298,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.leasesCommand(),
 		a.analyticsCommand(),
 		a.statsCommand(),
+		a.scaleCommand(),
 		a.errorsCommand(),
 		a.changesCommand(),
 		a.historyCommand(),

@@ -20,6 +20,9 @@ type Config struct {
 	// limit and schedule have, by default 100 each. Further ones are counted as "other".
 	MaxKinds, MaxQueues, MaxLimits, MaxSchedules int
 
+	// Target is in what time the wanted engines clear a backlog. The default is [report.ScaleTarget].
+	Target time.Duration
+
 	// Buckets are the upper bounds of the histograms, in seconds. The default is [DefaultBuckets].
 	Buckets []float64
 }

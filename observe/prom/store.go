@@ -20,10 +20,12 @@ import (
 // same in every program, so export them in one program of those that share the store. A store may
 // have further roles: a [store.Inspector] tells how many jobs are in each state, a [report.Checker]
 // the age of the oldest due job, a [store.Pauser] which queues are paused, a [store.ScheduleKeeper]
-// how its schedules fire, and a [store.Limiter] what limits allow and engines hold of them.
+// how its schedules fire, a [store.Limiter] what limits allow and engines hold of them, and a
+// [report.ScaleStore] how many engines would keep up with the work.
 //
 // The store is read in the background, with at most half a hundredth of the time for each value.
-// With a million jobs the values may be minutes old; a metric has the time of the reading.
+// With a million jobs the values may be minutes old; a metric has the time of the reading. How many
+// engines are wanted is bounded in what it costs, and some seconds old at most.
 func Store(store report.LiveStats, config ...Config) prometheus.Collector {
 	b := &backlog{
 		queues:    bounded{max: cmp.Or(configOf(config).MaxQueues, defaultMax)},
@@ -47,6 +49,9 @@ func Store(store report.LiveStats, config ...Config) prometheus.Collector {
 		asked:   gauge("limit_permits_asked", "Permits to run jobs under a limit that engines wait for.", "limit"),
 		flows:   gauge("flows_open", "Flows that have not ended, among the first 100,000 jobs that wait for others."),
 		noted:   gauge("oldest_note_age_seconds", "For how long the oldest change that jobs may wait for, of another job or a signal, has not been looked at: 0 in health."),
+		engines: gauge("wanted_engines", "Engines that would keep up with the work of all queues, if each had as many slots as those that run: 0 if there is none."),
+		slots:   gauge("wanted_slots", "Slots that would keep up with the work of a queue, without what more slots could not run.", "queue"),
+		heldUp:  gauge("jobs_held_up", "Jobs that more engines could not run within the target: of paused queues, full limits, unknown kinds, or retries of a kind that fails.", "queue"),
 		age:     gauge("oldest_job_age_seconds", "For how long the oldest job that is due and not taken has been due.", "queue"),
 	}
 	if x, ok := store.(report.Checker); ok {
@@ -59,6 +64,12 @@ func Store(store report.LiveStats, config ...Config) prometheus.Collector {
 		b.pauses = sample.New(x.Paused)
 	}
 	b.limits = limitsOf(store)
+	if x, ok := store.(report.ScaleStore); ok {
+		target := configOf(config).Target
+		b.scale = sample.NewFresh(func(ctx context.Context) (report.Scaling, error) {
+			return report.Scale(ctx, x, report.ScaleFilter{Target: target})
+		})
+	}
 	return b
 }
 
@@ -90,15 +101,16 @@ type backlog struct {
 
 	counts *sample.Sample[map[stint.State]int64] // nil for a store that does not tell
 	pauses *sample.Sample[[]string]              // nil for a store that does not tell
+	scale  *sample.Sample[report.Scaling]        // nil for a store that does not tell
 
 	schedules *schedules // nil for a store that has none
 
-	up, sampled, queued, limited, jobs, paused, zombies, age, permits, held, asked, flows, noted *prometheus.Desc
+	up, sampled, queued, limited, jobs, paused, zombies, age, permits, held, asked, flows, noted, engines, slots, heldUp *prometheus.Desc
 }
 
 // Describe implements [prometheus.Collector].
 func (b *backlog) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{b.up, b.sampled, b.queued, b.limited, b.jobs, b.paused, b.zombies, b.age, b.permits, b.held, b.asked, b.flows, b.noted} {
+	for _, desc := range []*prometheus.Desc{b.up, b.sampled, b.queued, b.limited, b.jobs, b.paused, b.zombies, b.age, b.permits, b.held, b.asked, b.flows, b.noted, b.engines, b.slots, b.heldUp} {
 		out <- desc
 	}
 	b.schedules.describe(out)
@@ -133,6 +145,9 @@ func (b *backlog) Collect(out chan<- prometheus.Metric) {
 	b.schedules.collect(ctx, out)
 	if b.limits != nil {
 		b.tellLimits(b.limits.Get(ctx), tell)
+	}
+	if b.scale != nil {
+		b.tellScale(b.scale.Get(ctx), tell)
 	}
 	if b.ages == nil {
 		return
@@ -187,6 +202,26 @@ func (b *backlog) tellPauses(pauses sample.Seen[[]string], tell func(desc *prome
 	}
 	for queue, n := range paused {
 		tell(b.paused, float64(n), queue)
+	}
+}
+
+// tellScale tells how many engines are wanted, and what slots each queue that has a series takes.
+func (b *backlog) tellScale(scale sample.Seen[report.Scaling], tell func(desc *prometheus.Desc, value float64, labels ...string)) {
+	if !scale.Known() {
+		return
+	}
+	tell(b.engines, float64(scale.Value.Engines))
+	slots, heldUp := map[string]float64{}, map[string]int64{}
+	for _, q := range scale.Value.Queues {
+		label := b.queues.of(q.Queue)
+		slots[label], heldUp[label] = slots[label]+q.Slots, heldUp[label]+q.Blocked
+	}
+	for _, queue := range b.queues.all() {
+		slots[queue] += 0
+	}
+	for queue, n := range slots {
+		tell(b.slots, n, queue)
+		tell(b.heldUp, float64(heldUp[queue]), queue)
 	}
 }
 

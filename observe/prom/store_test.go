@@ -79,6 +79,32 @@ stint_store_up 1
 	})
 }
 
+func TestWantedEnginesAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := filled(t, "mail", "mail", "reports")
+		if _, err := db.Pause(t.Context(), "reports", "ann", "a leak"); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Join(t.Context(), store.EngineInfo{Token: 7, Kinds: []string{"mail"}, Slots: 4, TimeToLive: time.Hour}, nil); err != nil {
+			t.Fatal(err)
+		}
+		c := prom.Store(db, prom.Config{Target: time.Second})
+		shows(t, c, `
+# HELP stint_jobs_held_up Jobs that more engines could not run within the target: of paused queues, full limits, unknown kinds, or retries of a kind that fails.
+# TYPE stint_jobs_held_up gauge
+stint_jobs_held_up{queue="mail"} 0
+stint_jobs_held_up{queue="reports"} 1
+# HELP stint_wanted_engines Engines that would keep up with the work of all queues, if each had as many slots as those that run: 0 if there is none.
+# TYPE stint_wanted_engines gauge
+stint_wanted_engines 1
+# HELP stint_wanted_slots Slots that would keep up with the work of a queue, without what more slots could not run.
+# TYPE stint_wanted_slots gauge
+stint_wanted_slots{queue="mail"} 2
+stint_wanted_slots{queue="reports"} 0
+`, "stint_jobs_held_up", "stint_wanted_engines", "stint_wanted_slots")
+	})
+}
+
 // noted is a store in which nobody looks at a note.
 type noted struct{ *sqlite.Store }
 
