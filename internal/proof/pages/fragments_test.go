@@ -38,15 +38,24 @@ func stands(fragment, source []string) bool {
 	return false
 }
 
-// Each piece of Go code on a page of the guide and on the README stands in a test of the guide, which CI compiles and
-// runs; that of River in one of the peers.
+// globbed are the files of the patterns.
+func globbed(t *testing.T, patterns ...string) (all []string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || found == nil {
+			t.Fatalf("%s has no files, %v", pattern, err)
+		}
+		all = append(all, found...)
+	}
+	return all
+}
+
+// Each piece of Go code on a page for users stands in a test beside it, which CI compiles and runs; that of River in
+// one of the peers.
 func TestCodeOfTheGuideIsTested(t *testing.T) {
 	var sources [][]string
-	files, err := filepath.Glob(filepath.Join(root, "docs/guide/*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	files = append(files, filepath.Join(root, "bench/peers/takeover/guide_test.go")) // which has River at hand
+	files := append(globbed(t, "docs/*_test.go", "docs/guide/*_test.go"), filepath.Join(root, "bench/peers/takeover/guide_test.go")) // which has River at hand
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -54,12 +63,8 @@ func TestCodeOfTheGuideIsTested(t *testing.T) {
 		}
 		sources = append(sources, strings.Split(string(text), "\n"))
 	}
-	pages, err := filepath.Glob(filepath.Join(root, "docs/guide/*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	n := 0
-	for _, page := range append(pages, filepath.Join(root, "README.md")) {
+	for _, page := range globbed(t, "README.md", "docs/*.md", "docs/guide/*.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -67,11 +72,11 @@ func TestCodeOfTheGuideIsTested(t *testing.T) {
 		for _, part := range fragments(string(text)) {
 			n++
 			if !slices.ContainsFunc(sources, func(source []string) bool { return stands(strings.Split(part, "\n"), source) }) {
-				t.Errorf("%s shows what is in no test of docs/guide:\n%s", filepath.Base(page), part)
+				t.Errorf("%s shows what is in no test of docs or docs/guide:\n%s", filepath.Base(page), part)
 			}
 		}
 	}
-	if n < 30 {
+	if n < 100 {
 		t.Errorf("only %d pieces of code were found", n)
 	}
 }
