@@ -1,4 +1,3 @@
-// Package docs compiles and runs the code that the pages of this folder show.
 package docs
 
 import (

@@ -307,6 +307,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.doctorCommand(),
 		a.healthCommand(),
 		a.configCommand(),
+		a.docsCommand(),
 		a.benchCommand(),
 		a.demoCommand(),
 		a.versionCommand(),

@@ -71,6 +71,7 @@ var ranks = map[string]int{
 	"internal/wire":   -1,
 	"internal/words":  -1,
 
+	"docs":              -2,
 	"internal/duration": -2,
 }
 
