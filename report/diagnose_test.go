@@ -479,5 +479,5 @@ func ExampleDiagnose() {
 	// problem: no_engine, the roster
 	//   start one: stint work, or the program that has your kinds
 	// warning: engine_dead, engine one (7)
-	//   any engine that runs buries it in a moment; by hand, stint engines bury 7 frees what it holds
+	//   any engine that runs buries it in a moment: start one if none does; by hand, stint engines bury 7 frees what it holds
 }

@@ -21,7 +21,7 @@ var (
 	engineDraining = note("engine_draining", "it was asked to leave, takes no more jobs, and still runs {jobs}",
 		"wait for these, or free them: stint engines bury {token}")
 	engineDead = warning("engine_dead", "it has sent no heartbeat for {silent} (its time to live is {ttl})",
-		"any engine that runs buries it in a moment; by hand, stint engines bury {token} frees what it holds")
+		"any engine that runs buries it in a moment: start one if none does; by hand, stint engines bury {token} frees what it holds")
 	engineGone  = warning("engine_dead", "its process is gone; its last heartbeat was {silent} ago", engineDead.Remedy)
 	engineStuck = warning("engine_stuck", "its process lives, but it has sent no heartbeat for {silent} (its time to live is {ttl})",
 		"see whether process {pid} on {host} was stopped, or whether something keeps the database from being written to; stint engines bury {token} frees what it holds")

@@ -193,10 +193,14 @@ type work struct {
 }
 
 func (w *wanted) readEngines() {
-	draining := 0
+	draining, last := 0, w.r.Last
 	var slots []int
 	for _, e := range w.r.Engines {
-		if !e.Silent(w.r.At) && w.serves(e) {
+		switch {
+		case !w.serves(e):
+		case e.Silent(w.r.At):
+			last = &e
+		default:
 			w.crew, slots = append(w.crew, e), append(slots, e.Slots)
 			if e.Draining {
 				draining++
@@ -210,9 +214,9 @@ func (w *wanted) readEngines() {
 		w.out.PerEngine = w.Slots
 	case len(slots) > 0:
 		w.out.PerEngine = slots[len(slots)/2]
-	case w.r.Last != nil:
-		w.out.PerEngine = w.r.Last.Slots
-		w.notes = append(w.notes, fmt.Sprintf("no engine runs: each is taken to have %s, as the last one had", words.Counted(int64(w.r.Last.Slots), "slot")))
+	case last != nil:
+		w.out.PerEngine = last.Slots
+		w.notes = append(w.notes, fmt.Sprintf("no engine runs: each is taken to have %s, as the last one had", words.Counted(int64(last.Slots), "slot")))
 	default:
 		w.out.PerEngine = assumedSlots
 		w.notes = append(w.notes, fmt.Sprintf("no engine has run yet: each is taken to have %d slots", assumedSlots))

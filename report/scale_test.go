@@ -169,6 +169,12 @@ func TestEnginesAreWantedForWhatTheyCouldRun(t *testing.T) {
 			slots: 20, engines: 2, backlog: 600, why: "no engine runs: each is taken to have 10 slots, as the last one had",
 		},
 		{
+			name: "the only engine has died, and is still in the roster",
+			r: report.ScaleReading{Engines: []store.EngineInfo{{Slots: 10, Kinds: []string{"k"}, Beat: scaleNow.Add(-time.Hour), TimeToLive: time.Minute}}, Kinds: []string{"k"}, Usual: second("k"),
+				Demand: report.Demand{Groups: []report.DemandGroup{ready("k", 600)}}},
+			slots: 20, engines: 2, backlog: 600, why: "no engine runs: each is taken to have 10 slots, as the last one had",
+		},
+		{
 			name: "an engine of other queues says nothing of the kind, and does not run here",
 			f:    report.ScaleFilter{Queues: []string{"q"}},
 			r: report.ScaleReading{Engines: []store.EngineInfo{func() store.EngineInfo { e := engineOf(8, "x"); e.Queues = []string{"other"}; return e }()},

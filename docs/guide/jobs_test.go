@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/observe"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/stinttest"
 )
@@ -114,18 +118,20 @@ func TestJobs(t *testing.T) {
 
 func TestRunAnEngine(t *testing.T) {
 	store := openSQLite(t)
-	ctx, stop := context.WithCancel(t.Context())
 	mux := stint.NewMux()
 	stint.Handle(mux, SendInvoice, func(context.Context, *stint.Job, Invoice) error { return nil })
 
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
 	worker, err := engine.New(store, mux, engine.Config{
-		Slots:   50,               // jobs at once; the default is four for each processor
-		Grace:   20 * time.Second, // how long running jobs may go on after a stop
-		Version: "2026.11.3",      // of your program, shown in the list of engines
+		Slots:   50,                          // jobs at once; the default is four for each processor
+		Grace:   20 * time.Second,            // how long running jobs may go on after a stop
+		OnEvent: observe.Log(slog.Default()), // log lines; without it an engine says nothing
 	})
 	must(t, err)
 	ended := make(chan error, 1)
-	go func() { ended <- worker.Run(ctx) }() // until the context ends
+	go func() { ended <- worker.Run(ctx) }() // until the context ends, and what runs has ended
 
 	client := stint.NewClient(store)
 	id, err := SendInvoice.Enqueue(ctx, client, Invoice{Customer: 42})

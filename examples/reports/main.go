@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -102,7 +103,7 @@ func sum(ctx context.Context, _ *stint.Job, r RegionNight) (Sales, error) {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	now := flag.Bool("now", false, "make one report now")
 	flag.Parse()

@@ -65,7 +65,7 @@ Examples:
 		case err != nil:
 			return err
 		case n == 0:
-			a.note("nothing is to be written: a day is written an hour after its end")
+			a.note("nothing to write yet: a file is written one hour after its period ends")
 		case gone > 0:
 			return withHint(errors.New(words.Counted(gone, "job")+" deleted meanwhile: no file has them"), "run it more often, or keep jobs for longer (--retention)")
 		}

@@ -45,7 +45,7 @@ func TestTheHistoryIsExportedDayByDay(t *testing.T) {
 			t.Errorf("exit code %d, %q %q, want %q", code, said, errs, want)
 		}
 	}
-	export("nothing is to be written: a day is written an hour after its end\n")
+	export("nothing to write yet: a file is written one hour after its period ends\n")
 
 	db, err := sql.Open("sqlite3", "file:"+file)
 	if err != nil {
