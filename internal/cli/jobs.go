@@ -184,7 +184,11 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 		d.add("progress", view.ProgressInWords(*p)+", "+words.Ago(p.At, now))
 	}
 	if r := shown.RunsOn; r != nil {
-		d.add("runs on", fmt.Sprintf("%s (%s, pid %d), announced %s", r.Instance, r.Host, r.PID, words.Ago(r.Beat, now)))
+		runs := fmt.Sprintf("%s (%s, pid %d), last heartbeat %s", r.Instance, r.Host, r.PID, words.Ago(r.Beat, now))
+		if slices.ContainsFunc(engines.Engines, func(e store.EngineInfo) bool { return e.Token == r.Token && e.Silent(now) }) {
+			runs += ": it counts as dead, and an engine that runs takes the job over"
+		}
+		d.add("runs on", runs)
 	}
 	queue := j.Queue
 	if slices.Contains(engines.Paused, queue) {
