@@ -219,7 +219,7 @@ func (w *wanted) readEngines() {
 		w.notes = append(w.notes, fmt.Sprintf("no engine runs: each is taken to have %s, as the last one had", words.Counted(int64(last.Slots), "slot")))
 	default:
 		w.out.PerEngine = assumedSlots
-		w.notes = append(w.notes, fmt.Sprintf("no engine has run yet: each is taken to have %d slots", assumedSlots))
+		w.notes = append(w.notes, fmt.Sprintf("no engine has worked on these queues yet: each is taken to have %d slots", assumedSlots))
 	}
 }
 
@@ -506,9 +506,16 @@ func (w *wanted) answer() Scaling {
 		w.notes = append(w.notes, fmt.Sprintf("%d would be needed, and %d are the most", s.Engines, w.Max))
 		s.Engines = w.Max
 	}
+	alone := false // a queue with work that no engine which runs works on
+	for _, q := range s.Queues {
+		if q.Backlog > 0 && s.Running > 0 && !slices.ContainsFunc(w.crew, func(e store.EngineInfo) bool { return !e.Draining && e.WorksOn(q.Queue) }) {
+			alone = true
+			w.notes = append(w.notes, fmt.Sprintf("no engine that runs works on queue %s, which has %s", q.Queue, words.Counted(q.Backlog, "job")))
+		}
+	}
 	if free := float64(s.Running*s.PerEngine) - w.busy; s.Backlog == 0 {
 		s.ClearsIn = new(time.Duration(0))
-	} else if free > 0 {
+	} else if free > 0 && !alone {
 		s.ClearsIn = new(time.Duration(w.load / free * float64(time.Second)).Round(time.Millisecond))
 	}
 	s.Why = append(s.Why, w.notes...)

@@ -68,7 +68,7 @@ func TestEnginesAreWantedForWhatTheyCouldRun(t *testing.T) {
 		why                   string // what stands in it; empty for nothing at all
 	}{
 		{name: "nothing", r: report.ScaleReading{Engines: []store.EngineInfo{engineOf(8, "k")}}},
-		{name: "nothing, and no engine ever", why: "no engine has run yet: each is taken to have 4 slots"},
+		{name: "nothing, and no engine ever", why: "no engine has worked on these queues yet: each is taken to have 4 slots"},
 		{
 			name: "a backlog is cleared within the target",
 			r:    report.ScaleReading{Engines: []store.EngineInfo{engineOf(8, "k")}, Usual: second("k"), Demand: report.Demand{Groups: []report.DemandGroup{ready("k", 600)}}},
@@ -365,6 +365,16 @@ func TestEnginesAreWantedForWhatTheyCouldRun(t *testing.T) {
 				t.Errorf("it is incomplete: %+v", s)
 			}
 		})
+	}
+}
+
+func TestABacklogThatNoEngineWorksOnIsNotCleared(t *testing.T) {
+	other := engineOf(8, "k")
+	other.Queues = []string{"other"}
+	s := report.Wanted(report.ScaleFilter{}, report.ScaleReading{Kinds: []string{"k"}, Usual: ran("k", stint.OutcomeCompleted, time.Second, 0, 100), Engines: []store.EngineInfo{other, other},
+		Demand: report.Demand{At: scaleNow, Groups: []report.DemandGroup{{Queue: "q", Kind: "k", Ready: 6}}}})
+	if s.ClearsIn != nil || s.Running != 2 || !slices.Contains(s.Why, "no engine that runs works on queue q, which has 6 jobs") {
+		t.Errorf("it is cleared in %v by %d engines, %q", s.ClearsIn, s.Running, s.Why)
 	}
 }
 

@@ -43,9 +43,11 @@ type Archive struct {
 
 // File is one that was written.
 type File struct {
-	Name string
-	Jobs int
-	Gone int // jobs that were deleted from the database meanwhile
+	Name      string
+	In        store.TimeRange // in which its jobs ended
+	Jobs      int
+	Completed int // of these
+	Gone      int // jobs that were deleted from the database meanwhile
 }
 
 // Check says what is wrong with the settings, or with a folder that has files of other periods or of another format.
@@ -74,8 +76,8 @@ func (a Archive) name(from time.Time) string {
 }
 
 // Write writes the files that are missing of the periods from one instant to another, the oldest first, and says of
-// each that it is there. A period counts if it began at the first instant or contains it, and was over by the second.
-func (a Archive) Write(ctx context.Context, h store.History, from, to time.Time, written func(File)) error {
+// each that it is there, until that fails. A period counts if it began at the first instant or contains it, and was over by the second.
+func (a Archive) Write(ctx context.Context, h store.History, from, to time.Time, written func(File) error) error {
 	if err := a.Check(); err != nil {
 		return err
 	}
@@ -90,24 +92,23 @@ func (a Archive) Write(ctx context.Context, h store.History, from, to time.Time,
 		case !errors.Is(err, fs.ErrNotExist):
 			return err
 		}
-		file := File{Name: name}
-		if err := a.create(name, func(w io.Writer) error {
-			return a.period(ctx, h, w, store.TimeRange{From: start, To: start.Add(a.Every)}, &file)
-		}); err != nil {
+		file := File{Name: name, In: store.TimeRange{From: start, To: start.Add(a.Every)}}
+		if err := a.create(name, func(w io.Writer) error { return file.write(ctx, h, a.Format.sheet(w)) }); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)
 		}
-		written(file)
+		if err := written(file); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// period writes what ended in one.
-func (a Archive) period(ctx context.Context, h store.History, w io.Writer, in store.TimeRange, file *File) error {
-	ids, err := h.EndedIn(ctx, in)
+// write writes what ended in its time.
+func (f *File) write(ctx context.Context, h store.History, to sheet) error {
+	ids, err := h.EndedIn(ctx, f.In)
 	if err != nil {
 		return err
 	}
-	sheet := a.Format.sheet(w)
 	for part := range slices.Chunk(ids, batch) {
 		jobs, err := h.Ended(ctx, part)
 		if err != nil {
@@ -115,16 +116,18 @@ func (a Archive) period(ctx context.Context, h store.History, w io.Writer, in st
 		}
 		for _, id := range part {
 			if jobs[id] == nil {
-				file.Gone++
+				f.Gone++
 				continue
 			}
-			file.Jobs++
-			if err := sheet.add(jobs[id]); err != nil {
+			if f.Jobs++; jobs[id].State == stint.Completed {
+				f.Completed++
+			}
+			if err := to.add(jobs[id]); err != nil {
 				return err
 			}
 		}
 	}
-	return sheet.close()
+	return to.close()
 }
 
 // create makes a file that is complete or not there, whatever happens.

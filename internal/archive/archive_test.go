@@ -127,7 +127,7 @@ func TestEachJobIsInOneFileHoweverOftenTheWritingIsBrokenOff(t *testing.T) {
 			a := Archive{Dir: filepath.Join(t.TempDir(), "a"), Format: format, Every: time.Minute}
 			broken, files := 0, 0
 			for calls := 0; ; calls++ {
-				err := a.Write(t.Context(), &failing{s, calls}, now.Add(-3*time.Minute), now.Add(3*time.Minute), func(File) { files++ })
+				err := a.Write(t.Context(), &failing{s, calls}, now.Add(-3*time.Minute), now.Add(3*time.Minute), func(File) error { files++; return nil })
 				parts, _ := filepath.Glob(filepath.Join(a.Dir, ".*"))
 				if len(parts) > 0 {
 					t.Fatalf("%v is left", parts)
@@ -175,7 +175,10 @@ func TestWhatIsNotOverAndWhatIsThereIsLeftAlone(t *testing.T) {
 	write := func(to time.Time, want ...string) {
 		t.Helper()
 		var names []string
-		must(t, a.Write(t.Context(), s, now.Add(-time.Hour), to, func(f File) { names = append(names, filepath.Base(f.Name)) }))
+		must(t, a.Write(t.Context(), s, now.Add(-time.Hour), to, func(f File) error {
+			names = append(names, filepath.Base(f.Name))
+			return nil
+		}))
 		if !slices.Equal(names, want) {
 			t.Errorf("it wrote %q, want %q", names, want)
 		}
@@ -205,7 +208,10 @@ func TestJobsThatAreDeletedMeanwhileAreCounted(t *testing.T) {
 	s, ids := history(t)
 	jobs, lost := 0, 0
 	now := time.Now()
-	must(t, Archive{t.TempDir(), NDJSON, 24 * time.Hour}.Write(t.Context(), gone{s}, now.Add(-time.Hour), now.Add(48*time.Hour), func(f File) { jobs, lost = jobs+f.Jobs, lost+f.Gone }))
+	must(t, Archive{t.TempDir(), NDJSON, 24 * time.Hour}.Write(t.Context(), gone{s}, now.Add(-time.Hour), now.Add(48*time.Hour), func(f File) error {
+		jobs, lost = jobs+f.Jobs, lost+f.Gone
+		return nil
+	}))
 	if lost != 2 || jobs != len(ids)-2 { // one of each part
 		t.Errorf("%d jobs were written and %d gone", jobs, lost)
 	}

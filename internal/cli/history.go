@@ -9,9 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/archive"
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 func (a *app) historyCommand() *cobra.Command {
@@ -56,10 +59,13 @@ Examples:
 			}
 		}
 		files.Dir = args[0]
-		jobs, gone, n := 0, 0, 0
-		err = files.Write(ctx, h, from, now.Add(-archive.Margin), func(f archive.File) {
-			jobs, gone, n = jobs+f.Jobs, gone+f.Gone, n+1
+		gone, n := int64(0), 0
+		err = files.Write(ctx, h, from, now.Add(-archive.Margin), func(f archive.File) error {
+			n++
 			fmt.Fprintf(a.out, "%s  %s\n", filepath.Base(f.Name), words.Counted(f.Jobs, "job"))
+			completed, err := completedIn(ctx, db.roles, f.In)
+			gone += max(int64(f.Gone), completed-int64(f.Completed))
+			return err
 		})
 		switch {
 		case err != nil:
@@ -67,7 +73,7 @@ Examples:
 		case n == 0:
 			a.note("nothing to write yet: a file is written one hour after its period ends")
 		case gone > 0:
-			return withHint(errors.New(words.Counted(gone, "job")+" deleted meanwhile: no file has them"), "run it more often, or keep jobs for longer (--retention)")
+			return withHint(errors.New(words.Counted(gone, "job")+" deleted before: no file has them"), "keep jobs for longer than the time of a file and an hour (--retention), or take shorter files (--every)")
 		}
 		return nil
 	}))
@@ -77,4 +83,19 @@ Examples:
 	flags.Var(durations.in(&files.Every), "every", "the time of one file, which divides a day: 1h, 6h, 24h")
 	flags.Var(timeBounds.in(&since), "since", "begin with what ended at this time (default the oldest job)")
 	return cmd
+}
+
+// completedIn is how many jobs completed within a time, also those that are deleted, by the sums of all attempts.
+func completedIn(ctx context.Context, st report.StatsStore, in store.TimeRange) (n int64, err error) {
+	filter := report.StatsFilter{From: in.From, To: in.To}
+	if in.To.Sub(in.From) < time.Hour {
+		filter.Every = time.Minute
+	}
+	all, err := st.Stats(ctx, filter)
+	for _, s := range all {
+		if s.Outcome == stint.OutcomeCompleted {
+			n += s.Attempts
+		}
+	}
+	return n, err
 }

@@ -78,7 +78,20 @@ func TestTheHistoryIsExportedDayByDay(t *testing.T) {
 	if strings.Contains(string(text), "CANARY") || strings.Count(string(text), `"token":"[redacted]"`) != 2 || strings.Count(string(text), `"outcome":"completed"`) != 2 {
 		t.Errorf("the file has\n%s", text)
 	}
-	_, errs, code := session(t, false, "history", "export", out, "--db", file, "--format", "csv")
+
+	// The sums know of a job that was deleted before.
+	if _, err := db.ExecContext(t.Context(), `insert into stint_stats (minutes, start, kind, queue, outcome, n, ran, total, waited) values (60, ?, 'gone', 'default', 1, 4, 4, 1, 1)`,
+		now.Truncate(24*time.Hour).AddDate(0, 0, -2).Add(5*time.Hour).UnixMicro()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(out, name(2))); err != nil {
+		t.Fatal(err)
+	}
+	said, errs, code := session(t, false, "history", "export", out, "--db", file)
+	if code != exitFailed || !strings.Contains(said, "1 job\n") || !strings.Contains(errs, "4 jobs deleted before") {
+		t.Errorf("with jobs deleted before: exit code %d, %q, %q", code, said, errs)
+	}
+	_, errs, code = session(t, false, "history", "export", out, "--db", file, "--format", "csv")
 	if code != exitFailed || !strings.Contains(errs, "take another folder") {
 		t.Errorf("another format in the same folder: exit code %d, %s", code, errs)
 	}
