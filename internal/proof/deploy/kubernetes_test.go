@@ -224,8 +224,8 @@ func scale(t *testing.T, s *site, all map[string]any, token string) {
 		t.Errorf("the token is %+v", of)
 	}
 	host, path, _ := strings.Cut(strings.TrimPrefix(trigger.Metadata.URL, "http://"), "/")
-	if all["Service "+host] == nil {
-		t.Errorf("there is no service %s", host)
+	if service, _, _ := strings.Cut(host, "."); all["Service "+service] == nil {
+		t.Errorf("there is no service %s", service)
 	}
 	ask := func(path string) (int, map[string]any) {
 		r, _ := http.NewRequest(http.MethodGet, "http://127.0.0.1"+s.replace.Replace(":7070")+path, nil)
