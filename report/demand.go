@@ -13,7 +13,7 @@ import (
 // DemandStore tells what waits for engines, for [Scale].
 type DemandStore interface {
 	// Demand tells what is ready, what becomes due within a time, what arrived in the last minute, and
-	// what is claimed and has not ended; of these queues, or of all if there are none. It costs a
+	// what is claimed and has not ended; of these queues, or of all if there are none. It costs
 	// some rows of each lane (see [SampleOf]), what is claimed, and what is due by then. Of a lane the first
 	// jobs are read; the others are taken to be of the same kinds, and counted in an index up to [DemandLimit], or
 	// else estimated (see [LaneCount]). What arrived is read from the end of a lane, as many rows at most.
