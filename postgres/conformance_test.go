@@ -18,9 +18,8 @@ import (
 )
 
 // TestConformance proves the contract on each server, with the defaults that
-// databases have and with others. In -short the oldest server has the defaults only, and
-// the race detector sees the others only: the Go code is the same, and all other tests use
-// the defaults.
+// databases have and with others. In -short it has the others only, since all other tests use
+// the defaults, but where servers are named, such as the oldest, the defaults only.
 func TestConformance(t *testing.T) {
 	pgtest.Each(t, func(t *testing.T, server *pgtest.Server) {
 		places := map[string]place{
@@ -30,10 +29,10 @@ func TestConformance(t *testing.T) {
 		}
 		majors := os.Getenv("STINT_PG_MAJORS") != ""
 		switch {
-		case testing.Short() && raceDetector:
-			delete(places, "plain")
 		case testing.Short() && majors:
 			delete(places, "odd")
+		case testing.Short():
+			delete(places, "plain")
 		case majors:
 			places["serializable"] = place{template: installed, isolation: "serializable"}
 		}
