@@ -165,9 +165,9 @@ endurance: postgres ## random operations of programs and people, with kills, on 
 		$(GO) test -count 1 -timeout 0 -run '^TestEndurance' -v ./internal/proof/chaos
 
 .PHONY: backlog
-backlog: postgres ## pile up jobs, kill the engines that work on them, and delete all; ten million take an hour (JOBS=10000000 SEED=42 ACCOUNTS=file)
+backlog: postgres ## pile up jobs, kill the engines that work on them, and delete all, after it or meanwhile; ten million take an hour (JOBS=10000000 SEED=42 ACCOUNTS=file)
 	STINT_CHAOS_BACKLOG=$(or $(JOBS),10000000) STINT_CHAOS_SEED=$(SEED) STINT_CHAOS_ACCOUNTS=$(abspath $(ACCOUNTS)) \
-		$(GO) test -count 1 -timeout 0 -run '^TestABacklog' -v ./internal/proof/chaos
+		$(GO) test -count 1 -timeout 0 -run '^TestABacklog|^TestJobsThatAreSoonDeleted' -v ./internal/proof/chaos
 
 .PHONY: powerloss
 powerloss: ## cut the power of a disk below SQLite at any write (SEEDS=1000), or repeat one run (SEED=42)

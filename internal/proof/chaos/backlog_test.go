@@ -26,13 +26,7 @@ import (
 func TestABacklogSlowsNothingDownAndLeavesNothingBehind(t *testing.T) {
 	atLength(t)
 	t.Parallel()
-	n, small := 10_000, 10_000
-	if text := os.Getenv("STINT_CHAOS_BACKLOG"); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	n, small := backlog(t, 10_000), 10_000
 	server := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"max_wal_size": "1GB"}})
 	w := newWorld(t, server.New(t))
 	empty := w.size()
@@ -99,21 +93,41 @@ func TestABacklogSlowsNothingDownAndLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+// backlog is how many jobs STINT_CHAOS_BACKLOG asks for.
+func backlog(t *testing.T, otherwise int) int {
+	t.Helper()
+	text := os.Getenv("STINT_CHAOS_BACKLOG")
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // bulk enqueues n jobs that do nothing.
 func (w *world) bulk(n int) {
 	w.t.Helper()
 	const size = 50_000
 	for at := 0; at < n; at += size {
-		batch := make([]stint.NewJob, min(size, n-at))
-		for i := range batch {
-			var err error
-			if batch[i], err = chaos.Bulk.New(at + i); err != nil {
-				w.t.Fatal(err)
-			}
-		}
-		if _, err := stint.NewClient(w.store).EnqueueMany(w.t.Context(), batch); err != nil {
+		w.batch(chaos.Bulk, at, min(size, n-at))
+	}
+}
+
+// batch enqueues n jobs of a kind, whose arguments are the numbers from at.
+func (w *world) batch(kind stint.Kind[int], at, n int, opts ...stint.Option) {
+	w.t.Helper()
+	batch := make([]stint.NewJob, n)
+	for i := range batch {
+		var err error
+		if batch[i], err = kind.New(at+i, opts...); err != nil {
 			w.t.Fatal(err)
 		}
+	}
+	if _, err := stint.NewClient(w.store).EnqueueMany(w.t.Context(), batch); err != nil {
+		w.t.Fatal(err)
 	}
 }
 

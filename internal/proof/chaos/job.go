@@ -253,6 +253,19 @@ var Bulk = stint.NewKind[int]("bulk")
 
 func nothing(context.Context, *stint.Job, int) error { return nil }
 
+// MixedBulk is such a kind too, but one in MixedEvery of its jobs fails once, by its argument.
+var MixedBulk = stint.NewKind[int]("bulk_mixed", stint.Retry(retry.Fixed(retries, 20*time.Millisecond)))
+
+// MixedEvery says how many jobs of MixedBulk have one among them that fails.
+const MixedEvery = 50
+
+func mixedBulk(_ context.Context, job *stint.Job, n int) error {
+	if n%MixedEvery == 0 && job.Attempt-job.Losses == 1 {
+		return errTold
+	}
+	return nil
+}
+
 // Deadly are the jobs that end their process, each in a way that no handler's
 // guard can catch, by the name that Args.Poison has for them.
 var Deadly = map[string]func(){

@@ -21,6 +21,7 @@ import (
 	"github.com/stint-go/stint/internal/steps"
 	"github.com/stint-go/stint/observe"
 	"github.com/stint-go/stint/postgres"
+	"github.com/stint-go/stint/store"
 )
 
 // workerEnv carries a worker's settings to its process.
@@ -37,6 +38,7 @@ type Worker struct {
 	Grace      time.Duration
 	Poll       time.Duration
 	Drag       time.Duration // what each job takes here beside its work
+	Keep       time.Duration // how long jobs are kept after they ended; 0 for the engine's default
 	Shares     bool          // its store and its handlers have one pool of connections
 	Diary      bool          // it logs as a program would, see [Fleet.Diary]
 	Knows      int           // so many steps of the schema that are still to come
@@ -145,11 +147,13 @@ func (w *Worker) run(ctx context.Context) error {
 	mux := stint.NewMux()
 	mux.Add(Kind.Declaration(), w.handler(history, ground, &engines))
 	stint.Handle(mux, Bulk, nothing)
+	stint.Handle(mux, MixedBulk, mixedBulk)
 	for name, n := range limits {
 		mux.Limit(name, stint.LimitRule{AtOnce: n})
 	}
 	e, err := engine.New(ground.Store, mux, engine.Config{
 		Instance: w.Name, Slots: w.Slots, TimeToLive: w.TimeToLive, MaxOutage: w.maxOutage(), Grace: w.Grace, Poll: w.Poll,
+		Retention: store.Retention{KeepFor: store.KeepFor{All: w.Keep}},
 		OnEvent: func(ev event.Event) {
 			if ev.Type == event.EventStarted {
 				engines.Store(ev.Job.ID, ev.Engine)
