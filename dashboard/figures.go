@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"html/template"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/sample"
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/report"
 )
 
@@ -38,6 +38,17 @@ type figures struct {
 
 // part is a part of the work: a kind, or a queue. The zero value is all of it.
 type part struct{ kind, queue string }
+
+// path is that of the page that shows it.
+func (p part) path() string {
+	switch {
+	case p.kind != "":
+		return "/kinds/" + ops.Segment(p.kind)
+	case p.queue != "":
+		return "/queues/" + ops.Segment(p.queue)
+	}
+	return "/"
+}
 
 // partSamples are those of a part.
 type partSamples struct {
@@ -113,6 +124,7 @@ type partFigures struct {
 	Active  sample.Seen[lately]
 	Waiting sample.Seen[report.Analytics]
 	History sample.Seen[history] `json:"-"` // its last minute is in the figures
+	Zoom    zoom                 `json:"-"`
 	jobs    linkTo               // those of a time
 }
 
@@ -129,7 +141,7 @@ func (b *Dashboard) jobsOf(p part) linkTo {
 
 // look takes what is shown of a part.
 func (b *Dashboard) lookAt(ctx context.Context, of part) partFigures {
-	s, p := b.figures.of(of), partFigures{jobs: b.jobsOf(of)}
+	s, p := b.figures.of(of), partFigures{jobs: b.jobsOf(of), Zoom: zoom{Path: b.config.Path + of.path()}}
 	together(
 		func() { p.Active = s.activity.Get(ctx) },
 		func() { p.Waiting = s.waiting.Get(ctx) },
@@ -138,14 +150,8 @@ func (b *Dashboard) lookAt(ctx context.Context, of part) partFigures {
 	return p
 }
 
-// LastHour and LastDay are the charts of the last hour and day.
-func (p partFigures) LastHour() []template.HTML {
-	return p.History.Value.figures(time.Minute, time.Hour, p.jobs)
-}
-
-func (p partFigures) LastDay() []template.HTML {
-	return p.History.Value.figures(10*time.Minute, day, p.jobs)
-}
+// LastHour are the charts of the last hour.
+func (p partFigures) LastHour() []template.HTML { return p.History.Value.figures(p.jobs, p.Zoom.Path) }
 
 // much reports whether more ended lately than is read for a figure.
 func (f *figures) much(ctx context.Context) (bool, error) {
@@ -239,17 +245,18 @@ func (f *figures) stats(ctx context.Context, filter report.StatsFilter, span tim
 	return e, err
 }
 
-// history has the sums of the last day, by the minute.
+// history has the sums of a time, in equal steps, with those of the time before.
 type history struct {
-	From    time.Time
-	Minutes []minute
-	Behind  bool // so much ended that the last minutes are missing
+	From          time.Time
+	Step          time.Duration
+	Steps, Before []sums // Before is empty where that is not known
+	Behind        bool   // so much ended that the last minutes are missing
 
-	Distributed bool // the minutes have histograms
+	Distributed bool // the sums have histograms
 }
 
-// minute has the sums of the attempts that ended in one.
-type minute struct {
+// sums are of the attempts that ended in a step of a time.
+type sums struct {
 	Ended        [4]int64      // by outcome, as in outcomeSeries
 	Ran          int64         // how many have a duration
 	Took, Waited time.Duration // of those, together
@@ -266,7 +273,7 @@ var outcomeSeries = [4]struct {
 	{stint.OutcomeCompleted, "completed", chart.OK}, {stint.OutcomeFailed, "failed", chart.Bad}, {stint.OutcomeLost, "lost", chart.Warn}, {0, "other", chart.Muted},
 }
 
-func (m *minute) add(o minute) {
+func (m *sums) add(o sums) {
 	for i, n := range o.Ended {
 		m.Ended[i] += n
 	}
@@ -274,63 +281,82 @@ func (m *minute) add(o minute) {
 	m.TookBy, m.WaitedBy = m.TookBy.Plus(o.TookBy), m.WaitedBy.Plus(o.WaitedBy)
 }
 
-// historyOf reads it of a part.
-func (f *figures) historyOf(ctx context.Context, p part) (h history, err error) {
-	filter := report.StatsFilter{Kind: p.kind, Queue: p.queue, Every: time.Minute, Distributed: p != part{}}
-	all, err := f.stats(ctx, filter, day)
-	if err != nil {
-		return h, err
-	}
-	h = history{all.End.Truncate(time.Minute).Add(time.Minute - day), make([]minute, day/time.Minute), all.Behind, filter.Distributed}
-	for _, s := range all.Stats {
-		i := int(s.Start.Sub(h.From) / time.Minute)
-		if i < 0 || i >= len(h.Minutes) {
-			continue // the clocks differ by that much
+// newHistory is one without sums.
+func newHistory(from time.Time, step time.Duration, steps int) history {
+	return history{From: from, Step: step, Steps: make([]sums, steps), Before: make([]sums, steps)}
+}
+
+// To is the end of its time, and span how long that is.
+func (h history) To() time.Time       { return h.From.Add(h.span()) }
+func (h history) span() time.Duration { return time.Duration(len(h.Steps)) * h.Step }
+
+// add adds what ended in its time, or in the time before.
+func (h *history) add(all []report.Stats) {
+	for _, s := range all {
+		in, from := h.Steps, h.From
+		if s.Start.Before(from) {
+			in, from = h.Before, from.Add(-h.span())
 		}
-		one := minute{Ran: s.Took.Count, Took: s.Took.Total, Waited: s.Waited, TookBy: s.TookBy, WaitedBy: s.WaitedBy}
+		i := int(s.Start.Sub(from) / h.Step)
+		if s.Start.Before(from) || i >= len(in) {
+			continue // of another time, or the clocks differ by that much
+		}
+		one := sums{Ran: s.Took.Count, Took: s.Took.Total, Waited: s.Waited, TookBy: s.TookBy, WaitedBy: s.WaitedBy}
 		n := 0
 		for n < len(outcomeSeries)-1 && outcomeSeries[n].outcome != s.Outcome {
 			n++
 		}
 		one.Ended[n] = s.Attempts
-		h.Minutes[i].add(one)
+		in[i].add(one)
 	}
+}
+
+// historyOf reads that of the last hour of a part, by the minute.
+func (f *figures) historyOf(ctx context.Context, p part) (h history, err error) {
+	filter := report.StatsFilter{Kind: p.kind, Queue: p.queue, Every: time.Minute, Distributed: p != part{}}
+	all, err := f.stats(ctx, filter, 2*time.Hour)
+	if err != nil {
+		return h, err
+	}
+	h = newHistory(all.End.Truncate(time.Minute).Add(time.Minute-time.Hour), time.Minute, hour)
+	h.Behind, h.Distributed = all.Behind, filter.Distributed
+	h.add(all.Stats)
 	return h, nil
 }
 
-// figures draws the charts of the last span in steps of some minutes: how attempts ended,
-// how late they began, and how long they took: percentiles, or averages where there are none.
-func (h history) figures(step, span time.Duration, jobs linkTo) []template.HTML {
-	from := max(0, len(h.Minutes)-int(span/time.Minute))
-	c := chart.TimeSeries{From: h.From.Add(time.Duration(from) * time.Minute), Step: step, Series: make([]chart.Series, len(outcomeSeries))}
+// figures draws the charts: how attempts ended, how late they began, and how long they took: percentiles, or averages
+// where there are none. The page at a path zooms into them.
+func (h history) figures(jobs linkTo, path string) []template.HTML {
+	const before = "the time before"
+	c := chart.TimeSeries{From: h.From, Step: h.Step, Zoom: path, Series: make([]chart.Series, len(outcomeSeries)), Before: chart.Series{Name: before, Class: "s1"}}
 	times := c
 	times.Title, times.Unit, times.Style = "Average queue latency and run time", chart.Duration, chart.Lines
-	times.Series = []chart.Series{{Name: "waited"}, {Name: "took"}}
+	times.Series, times.Before = []chart.Series{{Name: "waited"}, {Name: "took"}}, chart.Series{Name: "took, " + before, Class: "s2"}
 	took, waited := times, times
 	took.Title, waited.Title = "Run time", "Queue latency"
 	took.Series, waited.Series = percentileSeries(), percentileSeries()
-	for minutes := range slices.Chunk(h.Minutes[from:], int(step/time.Minute)) {
-		var sum minute
-		for _, m := range minutes {
-			sum.add(m)
-		}
+	took.Before.Name = "p95, " + before
+	waited.Before.Name = took.Before.Name
+	for _, sum := range h.Steps {
 		for i, s := range outcomeSeries {
 			c.Series[i] = chart.Series{Name: s.name, Class: s.class, Values: append(c.Series[i].Values, float64(sum.Ended[i]))}
 		}
 		for i, total := range []time.Duration{sum.Waited, sum.Took} {
-			mean := math.NaN()
-			if sum.Ran > 0 {
-				mean = float64(total) / float64(sum.Ran)
-			}
-			times.Series[i].Values = append(times.Series[i].Values, mean)
+			times.Series[i].Values = append(times.Series[i].Values, sum.mean(total))
 		}
 		for i, p := range charted {
 			took.Series[i].Values = append(took.Series[i].Values, percentile(sum.TookBy, p))
 			waited.Series[i].Values = append(waited.Series[i].Values, percentile(sum.WaitedBy, p))
 		}
 	}
-	if c.Title = "Attempts that ended, per minute"; step != time.Minute {
-		c.Title = "Attempts that ended, in ten minutes"
+	for _, sum := range h.Before {
+		c.Before.Values = append(c.Before.Values, float64(sum.ended()))
+		times.Before.Values = append(times.Before.Values, sum.mean(sum.Took))
+		took.Before.Values = append(took.Before.Values, percentile(sum.TookBy, 95))
+		waited.Before.Values = append(waited.Before.Values, percentile(sum.WaitedBy, 95))
+	}
+	if c.Title = "Attempts that ended, per minute"; h.Step != time.Minute {
+		c.Title = "Attempts that ended, in steps of " + words.Rough(h.Step)
 	}
 	c.Link = jobs
 	charts := []chart.TimeSeries{c, times}
@@ -342,6 +368,22 @@ func (h history) figures(step, span time.Duration, jobs linkTo) []template.HTML 
 		all = append(all, template.HTML(c.Figure())) // charts escape what they say
 	}
 	return all
+}
+
+// ended is how many attempts did.
+func (m sums) ended() (n int64) {
+	for _, of := range m.Ended {
+		n += of
+	}
+	return n
+}
+
+// mean is the average of a total of them; not a number if none ran.
+func (m sums) mean(total time.Duration) float64 {
+	if m.Ran == 0 {
+		return math.NaN()
+	}
+	return float64(total) / float64(m.Ran)
 }
 
 // charted are the percentiles that charts show.

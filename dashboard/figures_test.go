@@ -56,7 +56,7 @@ func TestWhereMuchEndedFiguresAreThoseOfTheSumsAndOfAShorterTime(t *testing.T) {
 	const n = 5
 	f := newFigures(worked(t, n, "q"), nil)
 	ended := func(h history) (all int64) {
-		for _, m := range h.Minutes {
+		for _, m := range h.Steps {
 			all += m.Ended[0]
 		}
 		return all
@@ -72,8 +72,8 @@ func TestWhereMuchEndedFiguresAreThoseOfTheSumsAndOfAShorterTime(t *testing.T) {
 		if err != nil || h.Behind != c.behind || ended(h) != c.charted {
 			t.Errorf("where %d are read the chart has %d, behind %t, error %v", c.readable, ended(h), h.Behind, err)
 		}
-		if from := time.Since(h.From) - day; c.behind != (from > report.SummedBy-time.Minute) {
-			t.Errorf("where %d are read the chart begins %v earlier than a day ago", c.readable, from)
+		if from := time.Since(h.From) - time.Hour; c.behind != (from > report.SummedBy-time.Minute) {
+			t.Errorf("where %d are read the chart begins %v earlier than an hour ago", c.readable, from)
 		}
 		if all, err := f.stats(t.Context(), report.StatsFilter{}, day); err != nil || (len(all.Stats) == 0) != c.behind {
 			t.Errorf("where %d are read the statistics are %+v, error %v", c.readable, all.Stats, err)

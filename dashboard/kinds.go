@@ -181,6 +181,9 @@ func (b *Dashboard) kind(r *http.Request) (any, error) {
 	if !known && !all.Known.At.IsZero() {
 		return nil, errNowhere
 	}
+	if zoomed(r) {
+		return b.zoom(r, part{kind: name}, "Kind "+name)
+	}
 	p := kindPage{kindRow: *all.row(name), Known: all.Known}
 	together(
 		func() { p.Trends = b.figures.trends.Get(ctx) },
