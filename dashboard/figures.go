@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -16,12 +17,14 @@ import (
 	"github.com/stint-go/stint/internal/words"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // figures are the samples that pages share.
 type figures struct {
 	store    Store
-	readable int // attempts that are read for what is not in the sums yet
+	muchAt   atomic.Int64 // when more of these were found, by this process' clock, in nanoseconds
+	readable int          // attempts that are read for what is not in the sums yet
 	activity *sample.Sample[lately]
 	waiting  *sample.Sample[report.Analytics]
 	queued   *sample.Sample[[]report.DueGroup]
@@ -31,6 +34,7 @@ type figures struct {
 	trends   *sample.Sample[trends]
 	history  *sample.Sample[history]
 	errors   *sample.Sample[report.ErrorReport]
+	seldom   *sample.Sample[seldom]
 
 	mu     sync.Mutex // guards byPart
 	byPart map[part]partSamples
@@ -50,6 +54,12 @@ func (p part) path() string {
 	return "/"
 }
 
+// seldom is what changes seldom, and what an open overview asks for seldom.
+type seldom struct {
+	Asked int  // how many questions are open, up to mostCounted
+	Empty bool // whether there is no job
+}
+
 // partSamples are those of a part.
 type partSamples struct {
 	activity *sample.Sample[lately]
@@ -64,19 +74,20 @@ const (
 	day       = 24 * time.Hour
 
 	maxQueues      = 500 // that pages show
-	maxPartSamples = 50  // parts whose samples are kept
+	seldomLook     = 10 * time.Second
+	maxPartSamples = 50 // parts whose samples are kept
 )
 
-func newFigures(store Store, bounded []string) *figures {
-	f := &figures{store: store, readable: report.FewUnsummed, byPart: map[part]partSamples{}}
+func newFigures(st Store, bounded []string) *figures {
+	f := &figures{store: st, readable: report.FewUnsummed, byPart: map[part]partSamples{}}
 	all := f.samplesOf(part{})
 	f.activity, f.waiting, f.history = all.activity, all.waiting, all.history
 	f.trends = sample.New(f.trendsOf)
 	f.queued = sample.New(func(ctx context.Context) ([]report.DueGroup, error) {
-		return store.DueBy(ctx, report.FieldQueue, report.AnalyticsFilter{}, maxQueues)
+		return st.DueBy(ctx, report.FieldQueue, report.AnalyticsFilter{}, maxQueues)
 	})
 	f.health = sample.New(func(ctx context.Context) (h health, err error) {
-		h.findings, err = report.Diagnose(ctx, examined{store, &h}, report.Options{Bounded: bounded})
+		h.findings, err = report.Diagnose(ctx, examined{st, &h}, report.Options{Bounded: bounded})
 		return h, err
 	})
 	f.rates = sample.New(func(ctx context.Context) (ended, error) {
@@ -87,7 +98,15 @@ func newFigures(store Store, bounded []string) *figures {
 		return all.Stats, err
 	})
 	f.errors = sample.New(func(ctx context.Context) (report.ErrorReport, error) {
-		return store.Errors(ctx, report.ErrorFilter{State: report.ErrorsOpen})
+		return st.Errors(ctx, report.ErrorFilter{State: report.ErrorsOpen})
+	})
+	f.seldom = sample.NewSeldom(seldomLook, func(ctx context.Context) (now seldom, err error) {
+		open, err := st.Questions(ctx, store.QuestionFilter{Limit: mostCounted})
+		if err != nil {
+			return now, err
+		}
+		newest, err := st.Find(ctx, store.Filter{Limit: 1})
+		return seldom{min(len(open), mostCounted), len(newest) == 0}, err
 	})
 	return f
 }
@@ -153,9 +172,16 @@ func (b *Dashboard) lookAt(ctx context.Context, of part) partFigures {
 // LastHour are the charts of the last hour.
 func (p partFigures) LastHour() []template.HTML { return p.History.Value.figures(p.jobs, p.Zoom.Path) }
 
-// much reports whether more ended lately than is read for a figure.
+// much reports whether more ended lately than is read for a figure. To find out that it did is to count all that is
+// read at most, so that is believed for a while.
 func (f *figures) much(ctx context.Context) (bool, error) {
+	if time.Since(time.Unix(0, f.muchAt.Load())) < seldomLook {
+		return true, nil
+	}
 	n, err := f.store.Unsummed(ctx, f.readable)
+	if err == nil && n == f.readable {
+		f.muchAt.Store(time.Now().UnixNano())
+	}
 	return n == f.readable, err
 }
 

@@ -147,7 +147,7 @@ func goldenPages(t *testing.T) map[string]struct {
 			Waiting: old(seen(report.Analytics{Queued: 1234567, Postponed: 5})),
 			Active:  seen(lately{report.Activity{Running: 3, Zombies: 1, AttemptFigures: report.AttemptFigures{Ended: 60, PerSecond: 1, Latency: report.Percentiles{P50: time.Millisecond, P99: time.Second}, Execution: report.Percentiles{P50: 1500 * time.Microsecond, P99: 2 * time.Second}}}, lookedAt{time.Minute}}),
 			Backlog: seen([]report.DueGroup{{Value: &mail, Jobs: 1234567}, {Value: &other, Jobs: 1}}), Oldest: seen(report.Facts{Backlogs: []report.Backlog{{Queue: "mail", Oldest: noon.Add(-time.Hour)}}}),
-			Findings: seen([]report.Finding{finding}), Engines: []engineRow{worker}, Asked: 3,
+			Findings: seen([]report.Finding{finding}), Engines: []engineRow{worker}, seldom: seldom{Asked: 3},
 		}},
 		"jobs-cut":         {"/jobs?kind=send_invoice", jobsPage{Filter: choice(url.Values{"kind": {"send_invoice"}}), Cut: true, Seen: 900_001, Behind: "before=900001&kind=send_invoice"}},
 		"jobs-text":        {"/jobs?kind=send_invoice&text=x", stillJobs{jobsPage{Filter: choice(url.Values{"kind": {"send_invoice"}}), Text: "x", Looked: 7}}},
@@ -166,7 +166,7 @@ func goldenPages(t *testing.T) map[string]struct {
 		"queue-unknown": {"/queues/mail", queuePage{queueRow: queueRow{Name: "mail"}, LimitName: "queue=mail"}},
 		"queues-none":   {"/queues", queuesPage{Backlog: seen([]report.DueGroup(nil))}},
 		"changes-none":  {"/changes", changesPage{}},
-		"overview-none": {"/", overviewPage{Empty: true}},
+		"overview-none": {"/", overviewPage{seldom: seldom{Empty: true}}},
 		"jobs":          {"/jobs?" + filter.query.Encode(), jobsPage{Filter: filter, Jobs: []stint.JobInfo{waiting, failed}, Kinds: []string{"send_invoice"}, Queues: []string{"mail"}, Next: filter.With("before", "42")}},
 		"job": {"/jobs/42", jobPage{Job: view.Job{JobInfo: &failed, Steps: []view.Step{
 			{Name: "charge <b>", Began: noon.Add(-49 * time.Minute), Ended: noon.Add(-48 * time.Minute), Result: json.RawMessage(`{"ref":"<7>"}`)},

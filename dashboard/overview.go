@@ -25,8 +25,7 @@ type overviewPage struct {
 	Zoom     zoom                 `json:"-"`
 	jobs     linkTo               // those of a time
 	Engines  []engineRow
-	Asked    int  // how many questions are open, up to mostCounted
-	Empty    bool // nothing was ever enqueued
+	seldom
 }
 
 // engineRow is an engine in a list.
@@ -48,16 +47,10 @@ func (b *Dashboard) overview(r *http.Request) (any, error) {
 		func() { p.Backlog = b.figures.queued.Get(ctx) },
 		func() { p.Oldest, p.Findings = b.figures.doctor(ctx) },
 		func() { p.History = b.figures.history.Get(ctx) },
+		func() { p.seldom = b.figures.seldom.Get(ctx).Value },
 	)
 	var err error
-	if p.Engines, err = b.roster(r); err != nil {
-		return nil, err
-	}
-	if p.Asked, err = b.countQuestions(ctx); err != nil {
-		return nil, err
-	}
-	newest, err := b.store.Find(ctx, store.Filter{Limit: 1})
-	p.Empty = len(newest) == 0
+	p.Engines, err = b.roster(r)
 	return p, err
 }
 

@@ -123,7 +123,11 @@ func TestAChosenTimeHasItsAttemptsAndThoseOfTheTimeBefore(t *testing.T) {
 	}
 	// While the last minutes are not in the sums, and are too many to be read, the time ends before them.
 	ended("k", 23, now.Add(-time.Minute))
-	for readable, behind := range map[int]bool{24: false, 23: true} {
+	for _, behind := range []bool{false, true} {
+		readable := 24
+		if behind {
+			readable = 23
+		}
 		f.readable = readable
 		h, _, err := f.historyIn(t.Context(), part{}, now.Add(-10*time.Minute), now, now)
 		if end := now.Sub(h.To()); err != nil || h.Behind != behind || (end > report.SummedBy-time.Minute) != behind {

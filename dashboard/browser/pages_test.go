@@ -107,7 +107,7 @@ func (b *board) settled(path string) {
 		b.visit(path)
 		b.until(`!document.querySelector("[data-theme-toggle]").hidden`)
 		text := eval[string](b.tab, `document.querySelector("main").innerText`)
-		if !strings.Contains(text, "Looking…") && !strings.Contains(text, "Counting…") {
+		if !strings.Contains(text, "Not checked yet…") && !strings.Contains(text, "Counting…") {
 			return
 		}
 		time.Sleep(300 * time.Millisecond)

@@ -69,6 +69,7 @@ var figures = map[string]interface{ Figure() string }{
 			{Name: "1", Segments: []chart.Segment{
 				{Name: "waiting", Class: chart.Muted, From: noon, To: after(2 * time.Second)},
 				{Name: "failed", Class: chart.Bad, From: after(2 * time.Second), To: after(2*time.Second + 1234567*time.Microsecond), Note: "no such host: <mail>"},
+				{Name: "lost", Class: chart.Warn, From: after(3 * time.Second), To: after(3 * time.Second), Took: "(start unknown)"},
 				{Name: "waiting for a retry", From: after(3234567 * time.Microsecond), To: after(9 * time.Minute)},
 			}},
 			{Name: "2", Segments: []chart.Segment{{Name: "running", Class: chart.OK, From: after(9 * time.Minute)}}},

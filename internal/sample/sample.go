@@ -14,8 +14,9 @@ import (
 
 // Sample is one such value. Make one with [New]; its methods may be called concurrently.
 type Sample[T any] struct {
-	take func(ctx context.Context) (T, error)
-	most time.Duration // the longest pause between looks; 0 is any
+	take  func(ctx context.Context) (T, error)
+	least time.Duration // the shortest pause between looks for who asks again and again; 0 is two seconds
+	most  time.Duration // the longest pause between looks; 0 is any
 
 	mu    sync.Mutex // guards the rest
 	last  Seen[T]
@@ -64,9 +65,15 @@ func NewFresh[T any](take func(ctx context.Context) (T, error)) *Sample[T] {
 	return &Sample[T]{take: take, most: freshPause}
 }
 
+// NewSeldom is New for what changes seldom: for callers that are [Hurried] looks are that far apart. Others get a value
+// that is no older than from New.
+func NewSeldom[T any](least time.Duration, take func(ctx context.Context) (T, error)) *Sample[T] {
+	return &Sample[T]{take: take, least: least}
+}
+
 // pause is how long to wait after the last look. The mutex is held.
 func (s *Sample[T]) pause() time.Duration {
-	pause := Pause(s.took, sharers)
+	pause := max(Pause(s.took, sharers), s.least)
 	if s.last.Err != nil { // how long it took until it failed says nothing of what it costs
 		pause = min(pause, longestSee)
 	}
