@@ -86,7 +86,6 @@ func (b *Dashboard) takeAnswer(w http.ResponseWriter, r *http.Request, l link.Li
 	_, err := ops.AnswerQuestion.Call(r.Context(), b.api, ops.AnswerInput{
 		JobName: ops.JobName{ID: int64(l.Job)}, Body: ops.NewAnswer{Question: l.Question, Choice: choice, Comment: r.PostForm.Get("comment")},
 	})
-	b.figures.seldom.Forget()
 	return err
 }
 

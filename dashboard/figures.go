@@ -34,10 +34,11 @@ type figures struct {
 	trends   *sample.Sample[trends]
 	history  *sample.Sample[history]
 	errors   *sample.Sample[report.ErrorReport]
-	seldom   *sample.Sample[seldom]
 
-	mu     sync.Mutex // guards byPart
-	byPart map[part]partSamples
+	mu       sync.Mutex // guards the rest
+	byPart   map[part]partSamples
+	seldom   seldom
+	seldomAt time.Time // when that was read
 }
 
 // part is a part of the work: a kind, or a queue. The zero value is all of it.
@@ -58,6 +59,30 @@ func (p part) path() string {
 type seldom struct {
 	Asked int  // how many questions are open, up to mostCounted
 	Empty bool // whether there is no job
+}
+
+// seldomOf reads it; for an open page, which asks again, what was read in the last ten seconds will do.
+func (f *figures) seldomOf(ctx context.Context) (seldom, error) {
+	f.mu.Lock()
+	last, at := f.seldom, f.seldomAt
+	f.mu.Unlock()
+	if sample.IsHurried(ctx) && time.Since(at) < seldomLook {
+		return last, nil
+	}
+	began := time.Now()
+	open, err := f.store.Questions(ctx, store.QuestionFilter{Limit: mostCounted})
+	if err != nil {
+		return seldom{}, err
+	}
+	newest, err := f.store.Find(ctx, store.Filter{Limit: 1})
+	if err != nil {
+		return seldom{}, err
+	}
+	now := seldom{min(len(open), mostCounted), len(newest) == 0}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seldom, f.seldomAt = now, began
+	return now, nil
 }
 
 // partSamples are those of a part.
@@ -99,14 +124,6 @@ func newFigures(st Store, bounded []string) *figures {
 	})
 	f.errors = sample.New(func(ctx context.Context) (report.ErrorReport, error) {
 		return st.Errors(ctx, report.ErrorFilter{State: report.ErrorsOpen})
-	})
-	f.seldom = sample.NewSeldom(seldomLook, func(ctx context.Context) (now seldom, err error) {
-		open, err := st.Questions(ctx, store.QuestionFilter{Limit: mostCounted})
-		if err != nil {
-			return now, err
-		}
-		newest, err := st.Find(ctx, store.Filter{Limit: 1})
-		return seldom{min(len(open), mostCounted), len(newest) == 0}, err
 	})
 	return f
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/internal/sample"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/sqlite"
 )
@@ -170,5 +171,31 @@ func TestThatMuchEndedIsBelievedForAWhile(t *testing.T) {
 	f.muchAt.Store(time.Now().Add(-seldomLook).UnixNano())
 	if much, err := f.much(t.Context()); err != nil || much {
 		t.Errorf("after a while it says %t, error %v", much, err)
+	}
+}
+
+// Who loads a page is told what is there now; an open page is told what was there lately.
+func TestWhatChangesSeldomIsReadSeldomForOpenPagesOnly(t *testing.T) {
+	t.Parallel()
+	st := worked(t, 0, "q")
+	f := newFigures(st, nil)
+	for _, c := range []struct {
+		enqueue, hurried, old, empty bool
+	}{{empty: true}, {enqueue: true, hurried: true, empty: true}, {}, {hurried: true, old: true}} {
+		if c.enqueue {
+			if _, err := stint.NewClient(st).Enqueue(t.Context(), stint.NewJob{Kind: "k", Args: json.RawMessage("{}")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx := t.Context()
+		if c.hurried {
+			ctx = sample.Hurried(ctx)
+		}
+		if c.old {
+			f.seldom, f.seldomAt = seldom{Empty: true}, f.seldomAt.Add(-seldomLook)
+		}
+		if got, err := f.seldomOf(ctx); err != nil || got.Empty != c.empty {
+			t.Errorf("of %+v it says %+v, error %v", c, got, err)
+		}
 	}
 }

@@ -125,9 +125,6 @@ func (b *Dashboard) operate(r *http.Request, op ops.Operation, name string) (fla
 	if op.Describe().Noun() == ops.ListErrors.Noun() {
 		b.figures.errors.Forget()
 	}
-	if op == ops.Operation(ops.AnswerQuestion) {
-		b.figures.seldom.Forget()
-	}
 	said := flash{OK: true, Text: sentence(op.Said(in, out))}
 	switch out := out.(type) {
 	case *stint.Receipt:

@@ -47,10 +47,12 @@ func (b *Dashboard) overview(r *http.Request) (any, error) {
 		func() { p.Backlog = b.figures.queued.Get(ctx) },
 		func() { p.Oldest, p.Findings = b.figures.doctor(ctx) },
 		func() { p.History = b.figures.history.Get(ctx) },
-		func() { p.seldom = b.figures.seldom.Get(ctx).Value },
 	)
 	var err error
-	p.Engines, err = b.roster(r)
+	if p.Engines, err = b.roster(r); err != nil {
+		return nil, err
+	}
+	p.seldom, err = b.figures.seldomOf(ctx)
 	return p, err
 }
 

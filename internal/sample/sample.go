@@ -14,9 +14,8 @@ import (
 
 // Sample is one such value. Make one with [New]; its methods may be called concurrently.
 type Sample[T any] struct {
-	take  func(ctx context.Context) (T, error)
-	least time.Duration // the shortest pause between looks for who asks again and again; 0 is two seconds
-	most  time.Duration // the longest pause between looks; 0 is any
+	take func(ctx context.Context) (T, error)
+	most time.Duration // the longest pause between looks; 0 is any
 
 	mu    sync.Mutex // guards the rest
 	last  Seen[T]
@@ -65,15 +64,9 @@ func NewFresh[T any](take func(ctx context.Context) (T, error)) *Sample[T] {
 	return &Sample[T]{take: take, most: freshPause}
 }
 
-// NewSeldom is New for what changes seldom: for callers that are [Hurried] looks are that far apart. Others get a value
-// that is no older than from New.
-func NewSeldom[T any](least time.Duration, take func(ctx context.Context) (T, error)) *Sample[T] {
-	return &Sample[T]{take: take, least: least}
-}
-
 // pause is how long to wait after the last look. The mutex is held.
 func (s *Sample[T]) pause() time.Duration {
-	pause := max(Pause(s.took, sharers), s.least)
+	pause := Pause(s.took, sharers)
 	if s.last.Err != nil { // how long it took until it failed says nothing of what it costs
 		pause = min(pause, longestSee)
 	}
@@ -85,12 +78,15 @@ type hurriedKey struct{}
 // Hurried is a context for callers that ask again soon: with it, [Sample.Get] does not wait.
 func Hurried(ctx context.Context) context.Context { return context.WithValue(ctx, hurriedKey{}, true) }
 
+// IsHurried reports whether a context is of such a caller.
+func IsHurried(ctx context.Context) bool { return ctx.Value(hurriedKey{}) != nil }
+
 // Get returns the last value, and starts a look when that is old. While there is no value, or it is
 // two seconds old and the last look was fast, Get waits for the next look, but at most for patience,
 // and not if the caller is [Hurried].
 func (s *Sample[T]) Get(ctx context.Context) Seen[T] {
 	s.mu.Lock()
-	age, calm := time.Since(s.ended), ctx.Value(hurriedKey{}) == nil
+	age, calm := time.Since(s.ended), !IsHurried(ctx)
 	soon := s.took < patience
 	if s.ready == nil && (age >= s.pause() || calm && soon && age >= leastAge) {
 		s.ready = make(chan struct{})

@@ -250,22 +250,3 @@ func TestWhatIsForgottenIsLookedAtAgainAtOnce(t *testing.T) {
 		get("later")
 	})
 }
-
-func TestWhatChangesSeldomIsReadSeldomButNewForWhoAsksOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		looks := 0
-		s := NewSeldom(10*time.Second, func(context.Context) (int, error) { looks++; return looks, nil })
-		for range 30 { // seconds
-			s.Get(Hurried(t.Context()))
-			time.Sleep(time.Second)
-		}
-		if synctest.Wait(); looks != 3 {
-			t.Errorf("in 30 seconds it was looked at %d times, want 3", looks)
-		}
-		s.Get(t.Context())
-		time.Sleep(leastAge)
-		if got := s.Get(t.Context()); got.Value != 5 {
-			t.Errorf("who asks once is told of look %d, want 5", got.Value)
-		}
-	})
-}
