@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"html/template"
 	"math"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -15,13 +15,16 @@ import (
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/sample"
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/store"
 )
 
 // figures are the samples that pages share.
 type figures struct {
 	store    Store
-	readable int // attempts that are read for what is not in the sums yet
+	muchAt   atomic.Int64 // when more of these were found, by this process' clock, in nanoseconds
+	readable int          // attempts that are read for what is not in the sums yet
 	activity *sample.Sample[lately]
 	waiting  *sample.Sample[report.Analytics]
 	queued   *sample.Sample[[]report.DueGroup]
@@ -32,12 +35,55 @@ type figures struct {
 	history  *sample.Sample[history]
 	errors   *sample.Sample[report.ErrorReport]
 
-	mu     sync.Mutex // guards byPart
-	byPart map[part]partSamples
+	mu       sync.Mutex // guards the rest
+	byPart   map[part]partSamples
+	seldom   seldom
+	seldomAt time.Time // when that was read
 }
 
 // part is a part of the work: a kind, or a queue. The zero value is all of it.
 type part struct{ kind, queue string }
+
+// path is that of the page that shows it.
+func (p part) path() string {
+	switch {
+	case p.kind != "":
+		return "/kinds/" + ops.Segment(p.kind)
+	case p.queue != "":
+		return "/queues/" + ops.Segment(p.queue)
+	}
+	return "/"
+}
+
+// seldom is what changes seldom, and what an open overview asks for seldom.
+type seldom struct {
+	Asked int  // how many questions are open, up to mostCounted
+	Empty bool // whether there is no job
+}
+
+// seldomOf reads it; for an open page, which asks again, what was read in the last ten seconds will do.
+func (f *figures) seldomOf(ctx context.Context) (seldom, error) {
+	f.mu.Lock()
+	last, at := f.seldom, f.seldomAt
+	f.mu.Unlock()
+	if sample.IsHurried(ctx) && time.Since(at) < seldomLook {
+		return last, nil
+	}
+	began := time.Now()
+	open, err := f.store.Questions(ctx, store.QuestionFilter{Limit: mostCounted})
+	if err != nil {
+		return seldom{}, err
+	}
+	newest, err := f.store.Find(ctx, store.Filter{Limit: 1})
+	if err != nil {
+		return seldom{}, err
+	}
+	now := seldom{min(len(open), mostCounted), len(newest) == 0}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seldom, f.seldomAt = now, began
+	return now, nil
+}
 
 // partSamples are those of a part.
 type partSamples struct {
@@ -53,19 +99,20 @@ const (
 	day       = 24 * time.Hour
 
 	maxQueues      = 500 // that pages show
-	maxPartSamples = 50  // parts whose samples are kept
+	seldomLook     = 10 * time.Second
+	maxPartSamples = 50 // parts whose samples are kept
 )
 
-func newFigures(store Store, bounded []string) *figures {
-	f := &figures{store: store, readable: report.FewUnsummed, byPart: map[part]partSamples{}}
+func newFigures(st Store, bounded []string) *figures {
+	f := &figures{store: st, readable: report.FewUnsummed, byPart: map[part]partSamples{}}
 	all := f.samplesOf(part{})
 	f.activity, f.waiting, f.history = all.activity, all.waiting, all.history
 	f.trends = sample.New(f.trendsOf)
 	f.queued = sample.New(func(ctx context.Context) ([]report.DueGroup, error) {
-		return store.DueBy(ctx, report.FieldQueue, report.AnalyticsFilter{}, maxQueues)
+		return st.DueBy(ctx, report.FieldQueue, report.AnalyticsFilter{}, maxQueues)
 	})
 	f.health = sample.New(func(ctx context.Context) (h health, err error) {
-		h.findings, err = report.Diagnose(ctx, examined{store, &h}, report.Options{Bounded: bounded})
+		h.findings, err = report.Diagnose(ctx, examined{st, &h}, report.Options{Bounded: bounded})
 		return h, err
 	})
 	f.rates = sample.New(func(ctx context.Context) (ended, error) {
@@ -76,7 +123,7 @@ func newFigures(store Store, bounded []string) *figures {
 		return all.Stats, err
 	})
 	f.errors = sample.New(func(ctx context.Context) (report.ErrorReport, error) {
-		return store.Errors(ctx, report.ErrorFilter{State: report.ErrorsOpen})
+		return st.Errors(ctx, report.ErrorFilter{State: report.ErrorsOpen})
 	})
 	return f
 }
@@ -113,6 +160,7 @@ type partFigures struct {
 	Active  sample.Seen[lately]
 	Waiting sample.Seen[report.Analytics]
 	History sample.Seen[history] `json:"-"` // its last minute is in the figures
+	Zoom    zoom                 `json:"-"`
 	jobs    linkTo               // those of a time
 }
 
@@ -129,7 +177,7 @@ func (b *Dashboard) jobsOf(p part) linkTo {
 
 // look takes what is shown of a part.
 func (b *Dashboard) lookAt(ctx context.Context, of part) partFigures {
-	s, p := b.figures.of(of), partFigures{jobs: b.jobsOf(of)}
+	s, p := b.figures.of(of), partFigures{jobs: b.jobsOf(of), Zoom: zoom{Path: b.config.Path + of.path()}}
 	together(
 		func() { p.Active = s.activity.Get(ctx) },
 		func() { p.Waiting = s.waiting.Get(ctx) },
@@ -138,18 +186,19 @@ func (b *Dashboard) lookAt(ctx context.Context, of part) partFigures {
 	return p
 }
 
-// LastHour and LastDay are the charts of the last hour and day.
-func (p partFigures) LastHour() []template.HTML {
-	return p.History.Value.figures(time.Minute, time.Hour, p.jobs)
-}
+// LastHour are the charts of the last hour.
+func (p partFigures) LastHour() []template.HTML { return p.History.Value.figures(p.jobs, p.Zoom.Path) }
 
-func (p partFigures) LastDay() []template.HTML {
-	return p.History.Value.figures(10*time.Minute, day, p.jobs)
-}
-
-// much reports whether more ended lately than is read for a figure.
+// much reports whether more ended lately than is read for a figure. To find out that it did is to count all that is
+// read at most, so that is believed for a while.
 func (f *figures) much(ctx context.Context) (bool, error) {
+	if time.Since(time.Unix(0, f.muchAt.Load())) < seldomLook {
+		return true, nil
+	}
 	n, err := f.store.Unsummed(ctx, f.readable)
+	if err == nil && n == f.readable {
+		f.muchAt.Store(time.Now().UnixNano())
+	}
 	return n == f.readable, err
 }
 
@@ -239,17 +288,18 @@ func (f *figures) stats(ctx context.Context, filter report.StatsFilter, span tim
 	return e, err
 }
 
-// history has the sums of the last day, by the minute.
+// history has the sums of a time, in equal steps, with those of the time before.
 type history struct {
-	From    time.Time
-	Minutes []minute
-	Behind  bool // so much ended that the last minutes are missing
+	From          time.Time
+	Step          time.Duration
+	Steps, Before []sums // Before is empty where that is not known
+	Behind        bool   // so much ended that the last minutes are missing
 
-	Distributed bool // the minutes have histograms
+	Distributed bool // the sums have histograms
 }
 
-// minute has the sums of the attempts that ended in one.
-type minute struct {
+// sums are of the attempts that ended in a step of a time.
+type sums struct {
 	Ended        [4]int64      // by outcome, as in outcomeSeries
 	Ran          int64         // how many have a duration
 	Took, Waited time.Duration // of those, together
@@ -266,7 +316,7 @@ var outcomeSeries = [4]struct {
 	{stint.OutcomeCompleted, "completed", chart.OK}, {stint.OutcomeFailed, "failed", chart.Bad}, {stint.OutcomeLost, "lost", chart.Warn}, {0, "other", chart.Muted},
 }
 
-func (m *minute) add(o minute) {
+func (m *sums) add(o sums) {
 	for i, n := range o.Ended {
 		m.Ended[i] += n
 	}
@@ -274,63 +324,82 @@ func (m *minute) add(o minute) {
 	m.TookBy, m.WaitedBy = m.TookBy.Plus(o.TookBy), m.WaitedBy.Plus(o.WaitedBy)
 }
 
-// historyOf reads it of a part.
-func (f *figures) historyOf(ctx context.Context, p part) (h history, err error) {
-	filter := report.StatsFilter{Kind: p.kind, Queue: p.queue, Every: time.Minute, Distributed: p != part{}}
-	all, err := f.stats(ctx, filter, day)
-	if err != nil {
-		return h, err
-	}
-	h = history{all.End.Truncate(time.Minute).Add(time.Minute - day), make([]minute, day/time.Minute), all.Behind, filter.Distributed}
-	for _, s := range all.Stats {
-		i := int(s.Start.Sub(h.From) / time.Minute)
-		if i < 0 || i >= len(h.Minutes) {
-			continue // the clocks differ by that much
+// newHistory is one without sums.
+func newHistory(from time.Time, step time.Duration, steps int) history {
+	return history{From: from, Step: step, Steps: make([]sums, steps), Before: make([]sums, steps)}
+}
+
+// To is the end of its time, and span how long that is.
+func (h history) To() time.Time       { return h.From.Add(h.span()) }
+func (h history) span() time.Duration { return time.Duration(len(h.Steps)) * h.Step }
+
+// add adds what ended in its time, or in the time before.
+func (h *history) add(all []report.Stats) {
+	for _, s := range all {
+		in, from := h.Steps, h.From
+		if s.Start.Before(from) {
+			in, from = h.Before, from.Add(-h.span())
 		}
-		one := minute{Ran: s.Took.Count, Took: s.Took.Total, Waited: s.Waited, TookBy: s.TookBy, WaitedBy: s.WaitedBy}
+		i := int(s.Start.Sub(from) / h.Step)
+		if s.Start.Before(from) || i >= len(in) {
+			continue // of another time, or the clocks differ by that much
+		}
+		one := sums{Ran: s.Took.Count, Took: s.Took.Total, Waited: s.Waited, TookBy: s.TookBy, WaitedBy: s.WaitedBy}
 		n := 0
 		for n < len(outcomeSeries)-1 && outcomeSeries[n].outcome != s.Outcome {
 			n++
 		}
 		one.Ended[n] = s.Attempts
-		h.Minutes[i].add(one)
+		in[i].add(one)
 	}
+}
+
+// historyOf reads that of the last hour of a part, by the minute.
+func (f *figures) historyOf(ctx context.Context, p part) (h history, err error) {
+	filter := report.StatsFilter{Kind: p.kind, Queue: p.queue, Every: time.Minute, Distributed: p != part{}}
+	all, err := f.stats(ctx, filter, 2*time.Hour)
+	if err != nil {
+		return h, err
+	}
+	h = newHistory(all.End.Truncate(time.Minute).Add(time.Minute-time.Hour), time.Minute, hour)
+	h.Behind, h.Distributed = all.Behind, filter.Distributed
+	h.add(all.Stats)
 	return h, nil
 }
 
-// figures draws the charts of the last span in steps of some minutes: how attempts ended,
-// how late they began, and how long they took: percentiles, or averages where there are none.
-func (h history) figures(step, span time.Duration, jobs linkTo) []template.HTML {
-	from := max(0, len(h.Minutes)-int(span/time.Minute))
-	c := chart.TimeSeries{From: h.From.Add(time.Duration(from) * time.Minute), Step: step, Series: make([]chart.Series, len(outcomeSeries))}
+// figures draws the charts: how attempts ended, how late they began, and how long they took: percentiles, or averages
+// where there are none. The page at a path zooms into them.
+func (h history) figures(jobs linkTo, path string) []template.HTML {
+	const before = "the time before"
+	c := chart.TimeSeries{From: h.From, Step: h.Step, Zoom: path, Series: make([]chart.Series, len(outcomeSeries)), Before: chart.Series{Name: before, Class: "s1"}}
 	times := c
 	times.Title, times.Unit, times.Style = "Average queue latency and run time", chart.Duration, chart.Lines
-	times.Series = []chart.Series{{Name: "waited"}, {Name: "took"}}
+	times.Series, times.Before = []chart.Series{{Name: "waited"}, {Name: "took"}}, chart.Series{Name: "took, " + before, Class: "s2"}
 	took, waited := times, times
 	took.Title, waited.Title = "Run time", "Queue latency"
 	took.Series, waited.Series = percentileSeries(), percentileSeries()
-	for minutes := range slices.Chunk(h.Minutes[from:], int(step/time.Minute)) {
-		var sum minute
-		for _, m := range minutes {
-			sum.add(m)
-		}
+	took.Before.Name = "p95, " + before
+	waited.Before.Name = took.Before.Name
+	for _, sum := range h.Steps {
 		for i, s := range outcomeSeries {
 			c.Series[i] = chart.Series{Name: s.name, Class: s.class, Values: append(c.Series[i].Values, float64(sum.Ended[i]))}
 		}
 		for i, total := range []time.Duration{sum.Waited, sum.Took} {
-			mean := math.NaN()
-			if sum.Ran > 0 {
-				mean = float64(total) / float64(sum.Ran)
-			}
-			times.Series[i].Values = append(times.Series[i].Values, mean)
+			times.Series[i].Values = append(times.Series[i].Values, sum.mean(total))
 		}
 		for i, p := range charted {
 			took.Series[i].Values = append(took.Series[i].Values, percentile(sum.TookBy, p))
 			waited.Series[i].Values = append(waited.Series[i].Values, percentile(sum.WaitedBy, p))
 		}
 	}
-	if c.Title = "Attempts that ended, per minute"; step != time.Minute {
-		c.Title = "Attempts that ended, in ten minutes"
+	for _, sum := range h.Before {
+		c.Before.Values = append(c.Before.Values, float64(sum.ended()))
+		times.Before.Values = append(times.Before.Values, sum.mean(sum.Took))
+		took.Before.Values = append(took.Before.Values, percentile(sum.TookBy, 95))
+		waited.Before.Values = append(waited.Before.Values, percentile(sum.WaitedBy, 95))
+	}
+	if c.Title = "Attempts that ended, per minute"; h.Step != time.Minute {
+		c.Title = "Attempts that ended, in steps of " + words.Rough(h.Step)
 	}
 	c.Link = jobs
 	charts := []chart.TimeSeries{c, times}
@@ -342,6 +411,22 @@ func (h history) figures(step, span time.Duration, jobs linkTo) []template.HTML 
 		all = append(all, template.HTML(c.Figure())) // charts escape what they say
 	}
 	return all
+}
+
+// ended is how many attempts did.
+func (m sums) ended() (n int64) {
+	for _, of := range m.Ended {
+		n += of
+	}
+	return n
+}
+
+// mean is the average of a total of them; not a number if none ran.
+func (m sums) mean(total time.Duration) float64 {
+	if m.Ran == 0 {
+		return math.NaN()
+	}
+	return float64(total) / float64(m.Ran)
 }
 
 // charted are the percentiles that charts show.

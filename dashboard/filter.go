@@ -64,12 +64,20 @@ func instant(field, entered string) string {
 	if !strings.HasSuffix(field, "_after") && !strings.HasSuffix(field, "_before") {
 		return entered
 	}
-	for _, form := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime} {
-		if t, err := time.Parse(form, strings.Replace(entered, "T", " ", 1)); err == nil {
-			return t.Format(time.RFC3339)
-		}
+	if t, ok := inUTC(entered); ok {
+		return t.Format(time.RFC3339)
 	}
 	return entered
+}
+
+// inUTC reads a time without a zone, as people write it.
+func inUTC(entered string) (time.Time, bool) {
+	for _, form := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime} {
+		if t, err := time.Parse(form, strings.Replace(entered, "T", " ", 1)); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // Get is the value of a parameter.

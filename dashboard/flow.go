@@ -211,7 +211,7 @@ func segments(n *report.FlowNode, now time.Time) (all []chart.Segment) {
 		if start.After(from) {
 			all = append(all, waited(i, from, start))
 		}
-		all = append(all, chart.Segment{Name: r.Outcome.String(), Class: classOf(r.Outcome), From: start, To: later(start, r.Finished)})
+		all = append(all, chart.Segment{Name: r.Outcome.String(), Class: classOf(r.Outcome), From: start, To: later(start, r.Finished), Took: unknownStart(r.Outcome)})
 		from = later(from, r.Finished)
 	}
 	switch {

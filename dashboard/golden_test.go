@@ -114,23 +114,40 @@ func goldenPages(t *testing.T) map[string]struct {
 	stopped.Token, stopped.Instance = 3, "stopped"
 	counted := report.Metrics{Instance: "one", Engine: 5, Since: noon.Add(-time.Hour), At: noon.Add(-5 * time.Second), Workers: report.WorkerMetrics{Running: 3, Run: 1234, Succeeded: 1200, Failed: 34, Working: time.Hour},
 		Retention: report.RetentionMetrics{Deleted: 12, Clean: noon.Add(-time.Minute), Kept: 24 * time.Hour}}
-	sums := report.KindStats{Kind: "send_invoice", Totals: report.Totals{Attempts: 200, Took: report.Durations{Count: 199, Fastest: time.Millisecond, Longest: 3 * time.Second, Total: 100 * time.Second}, LastAt: noon.Add(-time.Minute)},
+	ofKind := report.KindStats{Kind: "send_invoice", Totals: report.Totals{Attempts: 200, Took: report.Durations{Count: 199, Fastest: time.Millisecond, Longest: 3 * time.Second, Total: 100 * time.Second}, LastAt: noon.Add(-time.Minute)},
 		Outcomes: map[stint.Outcome]int64{stint.OutcomeCompleted: 180, stint.OutcomeFailed: 19, stint.OutcomeLost: 1}}
+	ofTime := ofKind
+	ofTime.Execution = &report.Percentiles{P50: time.Millisecond, P95: time.Second, P99: 2 * time.Second}
 	declared := &stint.KindInfo{Name: "send_invoice", Queue: "mail", Retry: retry.Default(), Timeout: time.Minute, Limits: []string{"smtp", "tenant by /customer"}, Declared: noon.Add(-time.Hour)}
 	ran := report.AttemptFigures{Ended: 60_000, PerSecond: 30_000, Execution: report.Percentiles{P50: 1500 * time.Microsecond, P95: time.Second, P99: 2 * time.Second}}
-	slow := kindRow{KindStats: sums, Hour: []float64{1, 2, 60}, Ended: 60_000, Declared: declared, Trend: trend{
+	slow := kindRow{KindStats: ofKind, Hour: []float64{1, 2, 60}, Ended: 60_000, Declared: declared, Trend: trend{
 		Now: pastTimes{ran.Execution, 60_000}, Yesterday: pastTimes{report.Percentiles{P50: time.Millisecond, P95: 400 * time.Millisecond, P99: time.Second}, 50_000}}}
 	mail, other := "mail", "<other>"
 	finding := report.Finding{Severity: report.SeverityWarning, Code: "engine_dead", Subject: "engine two", Problem: "it does not beat", Remedy: "stint engines bury two", Page: "/engines/6"}
+	lastHour := newHistory(noon.Add(-time.Hour), 20*time.Minute, 3)
+	lastHour.Distributed = true
+	lastHour.Steps[1] = sums{Ended: [4]int64{100, 7, 1, 0}, Ran: 107, Took: 107 * time.Second, Waited: time.Minute, TookBy: report.Histogram{0, 0, 107}, WaitedBy: report.Histogram{107}}
+	lastHour.Before[2] = sums{Ended: [4]int64{50, 0, 0, 2}, Ran: 52, Took: 52 * time.Second, TookBy: report.Histogram{0, 52}, WaitedBy: report.Histogram{52}}
+	lastDay := newHistory(noon.Add(-24*time.Hour), 12*time.Hour, 2)
+	lastDay.Before, lastDay.Behind, lastDay.Steps[0] = nil, true, lastHour.Steps[1]
+	linked := func(from, to time.Time) string {
+		return "/jobs?finished_after=" + from.Format(time.RFC3339) + "&finished_before=" + to.Format(time.RFC3339)
+	}
+	zoomIn := func(path, from, to string) zoom { return zoom{Path: path, From: from, To: to} }
 	return map[string]struct {
 		here string
 		data any
 	}{
+		"zoom": {"/kinds/send_invoice?from=2026-03-01T11:00:00Z&to=2026-03-01T12:00:00Z", zoomData{Heading: "Kind <send_invoice>", Zoom: zoomIn("/kinds/send_invoice", "2026-03-01T11:00:00Z", "2026-03-01T12:00:00Z"), history: lastHour,
+			Kinds: []zoomKind{{kindRow{KindStats: ofTime}, 52}, {kindRow{KindStats: report.KindStats{Kind: "<lost>", Totals: report.Totals{Attempts: 1}, Outcomes: map[stint.Outcome]int64{stint.OutcomeLost: 1}}}, 0}}, now: noon.Add(5 * time.Minute), jobs: linked}},
+		"zoom-day":   {"/?from=1d", zoomData{Heading: "Overview", Zoom: zoomIn("/", "1d", ""), history: lastDay, Kinds: []zoomKind{{kindRow{KindStats: ofTime}, 0}}, now: noon, jobs: linked}},
+		"zoom-none":  {"/?from=1h", zoomData{Heading: "Overview", Zoom: zoomIn("/", "1h", ""), history: newHistory(noon.Add(-time.Hour), time.Minute, 1), now: noon, jobs: linked}},
+		"zoom-wrong": {"/?from=x", zoomData{Heading: "Overview", Zoom: zoom{Path: "/", From: "x", Wrong: map[string]string{"from": "it is <wrong>"}}}},
 		"overview": {"/", overviewPage{
 			Waiting: old(seen(report.Analytics{Queued: 1234567, Postponed: 5})),
 			Active:  seen(lately{report.Activity{Running: 3, Zombies: 1, AttemptFigures: report.AttemptFigures{Ended: 60, PerSecond: 1, Latency: report.Percentiles{P50: time.Millisecond, P99: time.Second}, Execution: report.Percentiles{P50: 1500 * time.Microsecond, P99: 2 * time.Second}}}, lookedAt{time.Minute}}),
 			Backlog: seen([]report.DueGroup{{Value: &mail, Jobs: 1234567}, {Value: &other, Jobs: 1}}), Oldest: seen(report.Facts{Backlogs: []report.Backlog{{Queue: "mail", Oldest: noon.Add(-time.Hour)}}}),
-			Findings: seen([]report.Finding{finding}), Engines: []engineRow{worker}, Asked: 3,
+			Findings: seen([]report.Finding{finding}), Engines: []engineRow{worker}, seldom: seldom{Asked: 3},
 		}},
 		"jobs-cut":         {"/jobs?kind=send_invoice", jobsPage{Filter: choice(url.Values{"kind": {"send_invoice"}}), Cut: true, Seen: 900_001, Behind: "before=900001&kind=send_invoice"}},
 		"jobs-text":        {"/jobs?kind=send_invoice&text=x", stillJobs{jobsPage{Filter: choice(url.Values{"kind": {"send_invoice"}}), Text: "x", Looked: 7}}},
@@ -149,7 +166,7 @@ func goldenPages(t *testing.T) map[string]struct {
 		"queue-unknown": {"/queues/mail", queuePage{queueRow: queueRow{Name: "mail"}, LimitName: "queue=mail"}},
 		"queues-none":   {"/queues", queuesPage{Backlog: seen([]report.DueGroup(nil))}},
 		"changes-none":  {"/changes", changesPage{}},
-		"overview-none": {"/", overviewPage{Empty: true}},
+		"overview-none": {"/", overviewPage{seldom: seldom{Empty: true}}},
 		"jobs":          {"/jobs?" + filter.query.Encode(), jobsPage{Filter: filter, Jobs: []stint.JobInfo{waiting, failed}, Kinds: []string{"send_invoice"}, Queues: []string{"mail"}, Next: filter.With("before", "42")}},
 		"job": {"/jobs/42", jobPage{Job: view.Job{JobInfo: &failed, Steps: []view.Step{
 			{Name: "charge <b>", Began: noon.Add(-49 * time.Minute), Ended: noon.Add(-48 * time.Minute), Result: json.RawMessage(`{"ref":"<7>"}`)},

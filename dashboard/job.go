@@ -171,11 +171,15 @@ func (p jobPage) Timeline(now time.Time) template.HTML {
 		if x.Slot == 0 || began.Before(from) {
 			began = x.Finished // it never began, or nobody knows when
 		}
+		took := unknownStart(x.Outcome)
+		if view.Unbegun(x) || view.NeverTaken(x) && x.Outcome == stint.OutcomeCancelled {
+			took = "(did not begin)"
+		}
 		lane := chart.Lane{Name: runName(p.Attempts, i, ".")}
 		if began.After(from) {
 			lane.Segments = append(lane.Segments, waited(i, from, began))
 		}
-		lane.Segments = append(lane.Segments, chart.Segment{Name: x.Outcome.String(), Class: classOf(x.Outcome), From: began, To: later(began, x.Finished), Note: view.Outcome(x)})
+		lane.Segments = append(lane.Segments, chart.Segment{Name: x.Outcome.String(), Class: classOf(x.Outcome), From: began, To: later(began, x.Finished), Note: view.Outcome(x), Took: took})
 		t.Lanes = append(t.Lanes, lane)
 		from = later(from, x.Finished)
 	}
@@ -233,6 +237,14 @@ func waited(before int, from, to time.Time) chart.Segment {
 		s.Name, s.Class = "waited for the next attempt", chart.Own
 	}
 	return s
+}
+
+// unknownStart is said of a lost attempt in place of how long it took: what is recorded is when the loss was found.
+func unknownStart(o stint.Outcome) string {
+	if o == stint.OutcomeLost {
+		return "(start unknown)"
+	}
+	return ""
 }
 
 func classOf(o stint.Outcome) chart.Class {

@@ -56,7 +56,7 @@ var kindOrders = []struct {
 	name, Title string
 	by          func(k kindRow) float64
 }{
-	{"ended", "Last hour", func(k kindRow) float64 { return float64(k.Ended) }},
+	{"ended", "Attempts, last hour", func(k kindRow) float64 { return float64(k.Ended) }},
 	{"failed", "Failed, last day", kindRow.FailureRate},
 	{"p50", "p50, last hour", func(k kindRow) float64 { return float64(k.Trend.Now.P50) }},
 	{"p95", "p95", func(k kindRow) float64 { return float64(k.Trend.Now.P95) }},
@@ -180,6 +180,9 @@ func (b *Dashboard) kind(r *http.Request) (any, error) {
 	known := slices.ContainsFunc(all.Rows, func(row kindRow) bool { return row.Kind == name })
 	if !known && !all.Known.At.IsZero() {
 		return nil, errNowhere
+	}
+	if zoomed(r) {
+		return b.zoom(r, part{kind: name}, "Kind "+name)
 	}
 	p := kindPage{kindRow: *all.row(name), Known: all.Known}
 	together(

@@ -22,10 +22,10 @@ type overviewPage struct {
 	Oldest   sample.Seen[report.Facts] `json:"-"` // which takes a moment
 	Findings sample.Seen[[]report.Finding]
 	History  sample.Seen[history] `json:"-"` // its last minute is in the figures
+	Zoom     zoom                 `json:"-"`
 	jobs     linkTo               // those of a time
 	Engines  []engineRow
-	Asked    int  // how many questions are open, up to mostCounted
-	Empty    bool // nothing was ever enqueued
+	seldom
 }
 
 // engineRow is an engine in a list.
@@ -37,7 +37,10 @@ type engineRow struct {
 // overview looks at everything.
 func (b *Dashboard) overview(r *http.Request) (any, error) {
 	ctx := r.Context()
-	p := overviewPage{jobs: b.jobsOf(part{})}
+	if zoomed(r) {
+		return b.zoom(r, part{}, "Overview")
+	}
+	p := overviewPage{jobs: b.jobsOf(part{}), Zoom: zoom{Path: b.config.Path + part{}.path()}}
 	together(
 		func() { p.Active = b.figures.activity.Get(ctx) },
 		func() { p.Waiting = b.figures.waiting.Get(ctx) },
@@ -49,11 +52,7 @@ func (b *Dashboard) overview(r *http.Request) (any, error) {
 	if p.Engines, err = b.roster(r); err != nil {
 		return nil, err
 	}
-	if p.Asked, err = b.countQuestions(ctx); err != nil {
-		return nil, err
-	}
-	newest, err := b.store.Find(ctx, store.Filter{Limit: 1})
-	p.Empty = len(newest) == 0
+	p.seldom, err = b.figures.seldomOf(ctx)
 	return p, err
 }
 
@@ -84,14 +83,8 @@ func (p overviewPage) AskedInWords() string {
 	return words.Counted(p.Asked, "question") + " wait for an answer"
 }
 
-// Hour and Day are the charts of the last hour and the last day.
-func (p overviewPage) Hour() []template.HTML {
-	return p.History.Value.figures(time.Minute, time.Hour, p.jobs)
-}
-
-func (p overviewPage) Day() []template.HTML {
-	return p.History.Value.figures(10*time.Minute, day, p.jobs)
-}
+// LastHour are the charts of the last hour.
+func (p overviewPage) LastHour() []template.HTML { return p.History.Value.figures(p.jobs, p.Zoom.Path) }
 
 // Attention are the findings that are more than notes.
 func (p overviewPage) Attention() []report.Finding {

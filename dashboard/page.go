@@ -111,6 +111,9 @@ func (s shown) Clock() int64 { return s.Sent.UnixMilli() }
 // titled is data of a page that has a title of its own.
 type titled interface{ title() string }
 
+// drawnBy is data that another page than that of its address shows.
+type drawnBy interface{ page() *page }
+
 // frozen is data of a page that does not keep itself up to date.
 type frozen interface{ frozen() }
 
@@ -166,6 +169,9 @@ func (b *Dashboard) render(w http.ResponseWriter, r *http.Request, status int, s
 	}
 	if t, ok := s.Data.(titled); ok {
 		s.Title = t.title()
+	}
+	if d, ok := s.Data.(drawnBy); ok {
+		s.page = d.page()
 	}
 	for i := range pages {
 		if pages[i].Label != "" && pages[i].needs <= s.Who.Role {
@@ -260,7 +266,7 @@ func parse(path string) (map[string]*template.Template, error) {
 		return nil, err
 	}
 	all := map[string]*template.Template{}
-	for _, p := range append(slices.Clone(pages), problem) {
+	for _, p := range append(slices.Clone(pages), problem, zoomPage) {
 		t, err := shared.Clone()
 		if err == nil {
 			t, err = t.ParseFS(files, "templates/"+p.name+".html")

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -55,9 +54,3 @@ func (questionsPage) Of(q store.OpenQuestion) question {
 
 // mostCounted is up to how many open questions the overview counts.
 const mostCounted = 100
-
-// countQuestions counts the open questions, up to mostCounted.
-func (b *Dashboard) countQuestions(ctx context.Context) (int, error) {
-	open, err := b.store.Questions(ctx, store.QuestionFilter{Limit: mostCounted})
-	return min(len(open), mostCounted), err
-}

@@ -49,7 +49,7 @@ func TestThePagesOfLinksAreAsTheyWere(t *testing.T) {
 
 func TestTheOverviewSaysHowManyQuestionsAreOpen(t *testing.T) {
 	for n, want := range map[int]string{1: "1 question waits for an answer", 2: "2 questions wait for an answer", 100: "100 questions or more wait for an answer"} {
-		if got := (overviewPage{Asked: n}).AskedInWords(); got != want {
+		if got := (overviewPage{seldom: seldom{Asked: n}}).AskedInWords(); got != want {
 			t.Errorf("of %d it says %q, want %q", n, got, want)
 		}
 	}

@@ -150,6 +150,9 @@ func (b *Dashboard) queue(r *http.Request) (any, error) {
 	if valid.Name("queue", name) != nil {
 		return nil, errNowhere
 	}
+	if zoomed(r) {
+		return b.zoom(r, part{queue: name}, "Queue "+name)
+	}
 	all, err := b.allQueues(ctx)
 	if err != nil {
 		return nil, err

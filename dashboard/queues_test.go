@@ -68,9 +68,11 @@ func TestAQueueHasAPage(t *testing.T) {
 	for end := time.Now().Add(20 * time.Second); !strings.Contains(text, "<figcaption>Run time</figcaption>") && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		text = s.page("/queues/mail")
 	}
-	for _, title := range []string{"Attempts that ended, per minute", "Attempts that ended, in ten minutes", "Run time", "Queue latency"} {
-		if !strings.Contains(text, "<figcaption>"+title+"</figcaption>") {
-			t.Errorf("there is no chart %q", title)
+	for title, text := range map[string]string{"per minute": text, "in steps of 10m": s.page("/queues/mail?from=1d")} {
+		for _, title := range []string{"Attempts that ended, " + title, "Run time", "Queue latency"} {
+			if !strings.Contains(text, "<figcaption>"+title+"</figcaption>") {
+				t.Errorf("there is no chart %q", title)
+			}
 		}
 	}
 	s.says("is resumed", "/queues/mail/resume", url.Values{"back": {"/queues/mail"}})

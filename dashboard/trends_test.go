@@ -73,7 +73,7 @@ func TestAKindThatBecameSlowerIsPointedAt(t *testing.T) {
 		t.Errorf("the figures are %+v", tr)
 	}
 	h, err := f.historyOf(t.Context(), part{kind: "slowing"})
-	if charts := h.figures(time.Minute, time.Hour, nil); err != nil || len(charts) != 3 || !strings.Contains(string(charts[1]), "Run time") || !strings.Contains(string(charts[1]), "p99") {
+	if charts := h.figures(nil, ""); err != nil || len(charts) != 3 || !strings.Contains(string(charts[1]), "Run time") || !strings.Contains(string(charts[1]), "p99") {
 		t.Errorf("there are %d charts, error %v", len(charts), err)
 	}
 }

@@ -73,7 +73,7 @@ type Analytics struct {
 	Limited   int64 `json:"limited"`   // of these, the jobs that a limit lets not start now; of the 10,000 queues and limits with the most jobs
 	Postponed int64 `json:"postponed"` // not yet due, or without a date while a retry function is to decide
 	Running   int64 `json:"running"`   // claimed by engines that live, whether begun or not
-	Zombies   int64 `json:"zombies"`   // claimed by engines that do not: 0 in health
+	Zombies   int64 `json:"zombies"`   // orphaned: held by engines that died, and not yet taken over
 
 	AttemptFigures
 }

@@ -172,13 +172,13 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 		"engines of two versions": {func(p *patient) { p.engines = append(p.engines, p.engines[0]); p.engines[1].Version = "v2" }, report.SeverityNote, "engine_versions", "v1 (one), v2 (one)", "rolled out"},
 		"nobody is there":         {func(p *patient) { p.engines = nil }, report.SeverityProblem, "no_engine", "5 jobs, the first for 5m0s", "stint work"},
 		"nobody is there yet":     {func(p *patient) { p.engines = nil; mail(p).Oldest = time.Now() }, report.SeverityWarning, "no_engine", "5 jobs", "stint work"},
-		"a kind nobody knows":     {func(p *patient) { mail(p).Kind = "fax" }, report.SeverityProblem, "kind_unknown", "no engine that runs performs it", "--kind fax"},
+		"a kind nobody knows":     {func(p *patient) { mail(p).Kind = "fax" }, report.SeverityProblem, "kind_unknown", "no running engine handles this kind", "--kind fax"},
 		"a kind of a dead engine": {func(p *patient) {
 			one(p).Beat = hour
 			p.engines = append(p.engines, p.engines[0])
 			one(p).Beat, one(p).Kinds = time.Now(), nil
 		}, report.SeverityProblem, "kind_unknown", "ready and not begun: 5 jobs", "start an engine"},
-		"a queue nobody works on":         {func(p *patient) { one(p).Queues = []string{"other"} }, report.SeverityProblem, "queue_unattended", "no engine that performs mail works on it", "--queues default"},
+		"a queue nobody works on":         {func(p *patient) { one(p).Queues = []string{"other"} }, report.SeverityProblem, "queue_unattended", "no engine that handles mail works on it", "--queues default"},
 		"a paused queue":                  {func(p *patient) { mail(p).Paused, mail(p).By, mail(p).Why = hour, "ann", "mails bounce" }, report.SeverityNote, "queue_paused", "UTC by ann (mails bounce); ready and not begun: 5 jobs", "stint queues resume default"},
 		"a queue that is paused for long": {func(p *patient) { mail(p).Paused, mail(p).Oldest = hour, hour }, report.SeverityWarning, "queue_paused", "ready and not begun: 5 jobs, the first for 1h0m0s", "stint queues resume default"},
 		"a queue that is late":            {func(p *patient) { mail(p).Oldest = hour }, report.SeverityWarning, "queue_late", "do not keep up: 5 jobs could begin and have not, the first for 1h0m0s", "more slots"},
@@ -193,7 +193,7 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 		"a missing retry function": {func(p *patient) {
 			p.signs.Undecided = []report.UndecidedBacklog{{Func: "billing", Jobs: 2, Oldest: hour}}
 		},
-			report.SeverityProblem, "retry_function_missing", "no engine that runs has it", "Mux.RetryFunc"},
+			report.SeverityProblem, "retry_function_missing", "no running engine has it", "Mux.RetryFunc"},
 		"failures that any engine may judge": {func(p *patient) {
 			p.signs.Undecided = []report.UndecidedBacklog{{Func: store.AnyEngine, Jobs: 2, Oldest: hour}}
 		},

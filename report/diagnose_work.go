@@ -27,7 +27,7 @@ var (
 		"see whether process {pid} on {host} was stopped, or whether something keeps the database from being written to; stint engines bury {token} frees what it holds")
 	engineVersions = note("engine_versions", "they are of different versions: {names}",
 		"that is right while a new version is rolled out; otherwise restart the older ones")
-	retryFunctionMissing = problem("retry_function_missing", "no engine that runs has it, and it is to decide about {waiting}, the first for {age}",
+	retryFunctionMissing = problem("retry_function_missing", "no running engine has it, and it is to decide about {waiting}, the first for {age}",
 		"start an engine whose mux has it (Mux.RetryFunc); stint jobs retry runs such a job without being asked")
 	retryPolicyWaits = problem("retry_policy_waits", "no engine has applied the retry policy of {waiting} of workers by SQL, the first for {age}",
 		"start an engine: stint work, or a program of yours; stint jobs retry runs such a job without being asked")
@@ -51,11 +51,11 @@ const readyFor = "; ready and not begun: {waiting}, the first for {age}"
 var (
 	queuePaused = note("queue_paused", "it is paused since {pause}"+readyFor, "stint queues resume {queue}")
 	noEngine    = problem("no_engine", "no engine runs"+readyFor, "start one: stint work, or the program that has your kinds")
-	kindUnknown = problem("kind_unknown", "no engine that runs performs it"+readyFor,
+	kindUnknown = problem("kind_unknown", "no running engine handles this kind"+readyFor,
 		"start an engine that does, or end them: stint jobs cancel --state available --kind {kind}")
 	queueLate = warning("queue_late", "engines work on it, and do not keep up: {waiting} could begin and have not, the first for {age}",
 		"see whether its engines have slots left and what takes them: stint engines list, stint jobs list --state running; then start more engines, give them more slots, or give the jobs a higher priority")
-	queueUnattended = problem("queue_unattended", "no engine that performs {kind} works on it"+readyFor, "start one that does: stint work --queues {queue}")
+	queueUnattended = problem("queue_unattended", "no engine that handles {kind} works on it"+readyFor, "start one that does: stint work --queues {queue}")
 )
 
 // crew are the engines that live, as those that may perform what is ready.
@@ -402,9 +402,9 @@ var (
 	scheduleUnplanned = problem("schedule_unplanned", "the next occurrence is overdue, though engines run, for {since_seconds}",
 		"see what the engines log, and whether they have the time zones of the schedules")
 	scheduleNoEngine     = problem("schedule_unplanned", "no engine runs that could make its jobs, for {since_seconds}", "start one: stint work, or the program that has your kinds")
-	scheduleNoRecurrence = problem("schedule_unplanned", "no engine that runs has the recurrence function {function}, or it fails there, for {since_seconds}",
+	scheduleNoRecurrence = problem("schedule_unplanned", "no running engine has the recurrence function {function}, or it fails there, for {since_seconds}",
 		"start an engine whose mux has it (Mux.Recurrence)")
-	scheduleUnknownKind = warning("schedule_unknown_kind", "{making} jobs of it, and no engine that runs performs it",
+	scheduleUnknownKind = warning("schedule_unknown_kind", "{making} jobs of it, and no running engine handles this kind",
 		"start an engine that does, or: stint schedules remove {first}")
 	scheduleMissed = warning("schedule_missed",
 		"occurrences were missed and are not made up for, as was found at {found}: no engine was there, or none could reach the database, when they were due",

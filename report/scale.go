@@ -510,7 +510,7 @@ func (w *wanted) answer() Scaling {
 	for _, q := range s.Queues {
 		if q.Backlog > 0 && s.Running > 0 && !slices.ContainsFunc(w.crew, func(e store.EngineInfo) bool { return !e.Draining && e.WorksOn(q.Queue) }) {
 			alone = true
-			w.notes = append(w.notes, fmt.Sprintf("no engine that runs works on queue %s, which has %s", q.Queue, words.Counted(q.Backlog, "job")))
+			w.notes = append(w.notes, fmt.Sprintf("no running engine works on queue %s, which has %s", q.Queue, words.Counted(q.Backlog, "job")))
 		}
 	}
 	if free := float64(s.Running*s.PerEngine) - w.busy; s.Backlog == 0 {

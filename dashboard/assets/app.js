@@ -92,7 +92,8 @@ function busyIn(part) {
   const focus = document.activeElement;
   const filled = all("input, textarea", part).some((field) => (field.type === "checkbox"
     ? field.checked !== field.defaultChecked : field.value !== field.defaultValue));
-  return selects || filled || (focus !== document.body && part.contains(focus));
+  const chooses = part.querySelector(".chosen");
+  return chooses || selects || filled || (focus !== document.body && part.contains(focus));
 }
 
 // pairs are the elements of two versions of a part that stand in the same place.
@@ -319,6 +320,62 @@ function askTimes() {
   }
 }
 
+// Who drags across a chart chooses a time, and is led to the page that shows it. Pages have a form for the same.
+
+const drag = { plot: null, began: 0, from: 0, to: 0, ended: false };
+
+// stepAt is the place of a point on the axis of a chart, in steps of it.
+function stepAt(plot, x) {
+  const box = plot.getBoundingClientRect();
+  return Math.min(Math.max((x - box.left) / box.width, 0), 1) * plot.dataset.steps;
+}
+
+function endDrag() {
+  drag.plot?.querySelector(".chosen")?.remove();
+  drag.plot = null;
+}
+
+function chooseTimes() {
+  document.addEventListener("pointerdown", (event) => {
+    endDrag();
+    drag.ended = false;
+    const plot = event.target.closest?.("svg[data-zoom]");
+    if (plot && event.button === 0 && event.isPrimary) Object.assign(drag, { plot, began: event.clientX });
+  });
+  document.addEventListener("pointermove", ({ clientX }) => {
+    if (!drag.plot) return;
+    let chosen = drag.plot.querySelector(".chosen");
+    if (!chosen && Math.abs(clientX - drag.began) < 6) return; // it may become a click
+    if (!chosen) {
+      chosen = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+      for (const [key, value] of Object.entries({ class: "chosen", height: 1000, "pointer-events": "none" })) chosen.setAttribute(key, value);
+      drag.plot.querySelector(".data").append(chosen);
+    }
+    const [first, last] = [drag.began, clientX].map((x) => stepAt(drag.plot, x)).sort((a, b) => a - b);
+    drag.from = Math.min(Math.floor(first), drag.plot.dataset.steps - 1);
+    drag.to = Math.max(Math.ceil(last), drag.from + 1);
+    const width = 1000 / drag.plot.dataset.steps;
+    chosen.setAttribute("x", drag.from * width);
+    chosen.setAttribute("width", (drag.to - drag.from) * width);
+  });
+  document.addEventListener("pointerup", () => {
+    const { plot, from, to } = drag;
+    const chosen = plot?.querySelector(".chosen");
+    endDrag();
+    if (!chosen) return;
+    drag.ended = true;
+    const at = (step) => new Date(Date.parse(plot.dataset.from) + step * plot.dataset.step).toISOString().replace(".000Z", "Z");
+    location.assign(`${plot.dataset.zoom}?${new URLSearchParams({ from: at(from), to: at(to) })}`);
+  });
+  document.addEventListener("pointercancel", endDrag);
+  document.addEventListener("keydown", ({ key }) => { if (key === "Escape") endDrag(); });
+  document.addEventListener("dragstart", (event) => { if (event.target.closest?.("svg[data-zoom]")) event.preventDefault(); }); // of a bar, which is a link
+  document.addEventListener("click", (event) => {
+    if (drag.ended) event.preventDefault(); // it belongs to the drag
+    drag.ended = false;
+  }, true);
+}
+
 function help() {
   document.querySelector("dialog.help")?.remove();
   const facts = makes("dl", [], { class: "facts" });
@@ -371,6 +428,7 @@ localise(document);
 ready(document);
 reach(document);
 listenToKeys();
+chooseTimes();
 tellAge();
 setInterval(tellAge, 1000);
 if (document.body.dataset.events) follow(document.body.dataset.events);

@@ -200,7 +200,7 @@ func ended() chart.TimeSeries {
 	for i := 42; i < 48; i++ { // nobody was there to count
 		completed[i], failed[i], lost[i] = math.NaN(), math.NaN(), math.NaN()
 	}
-	return chart.TimeSeries{Title: "Attempts that ended, per minute", From: noon, Step: time.Minute, Series: []chart.Series{
+	return chart.TimeSeries{Title: "Attempts that ended, per minute", From: noon, Step: time.Minute, Zoom: "/", Before: chart.Series{Name: "the hour before", Class: "s1", Values: wave(60, 300, 1100)}, Series: []chart.Series{
 		{Name: "completed", Class: chart.OK, Values: completed}, {Name: "failed", Class: chart.Bad, Values: failed},
 		{Name: "lost", Class: chart.Warn, Values: lost},
 	}}

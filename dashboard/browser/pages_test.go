@@ -53,7 +53,7 @@ func (b *board) life() []shown {
 	return []shown{
 		{"overview", "/"}, {"jobs", "/jobs"}, {"jobs-filtered", "/jobs?state=failed&state=retrying&queue=mail"},
 		{"job", b.job(failed)}, {"job-running", b.job(slow)}, {"job-limited", b.job(limited)}, {"job-asking", b.job(asking)}, {"questions", "/questions"}, {"flow", b.job(flow)}, {"flow-part", b.job(part)}, {"edit", b.job(failed) + "/edit"}, {"new", "/jobs/new"}, {"bulk", "/jobs/bulk?verb=retry&state=failed"},
-		{"queues", "/queues"}, {"queue", "/queues/mail"}, {"search", "/search?q=s"}, {"limits", "/limits"}, {"limit", "/limits/smtp"}, {"limit-keys", "/limits/tenant"}, {"kinds", "/kinds"}, {"kind", "/kinds/send_invoice"}, {"errors", "/errors"}, {"schedules", "/schedules"}, {"schedule", "/schedules/nightly-report"},
+		{"queues", "/queues"}, {"queue", "/queues/mail"}, {"search", "/search?q=s"}, {"limits", "/limits"}, {"limit", "/limits/smtp"}, {"limit-keys", "/limits/tenant"}, {"kinds", "/kinds"}, {"kind", "/kinds/send_invoice"}, {"zoom", "/?from=6h"}, {"errors", "/errors"}, {"schedules", "/schedules"}, {"schedule", "/schedules/nightly-report"},
 		{"engines", "/engines"}, {"engine", fmt.Sprintf("/engines/%d", b.engine().Token)}, {"database", "/database"}, {"changes", "/changes"},
 		{"problem", "/jobs/99999999"},
 	}
@@ -107,7 +107,7 @@ func (b *board) settled(path string) {
 		b.visit(path)
 		b.until(`!document.querySelector("[data-theme-toggle]").hidden`)
 		text := eval[string](b.tab, `document.querySelector("main").innerText`)
-		if !strings.Contains(text, "Looking…") && !strings.Contains(text, "Counting…") {
+		if !strings.Contains(text, "Not checked yet…") && !strings.Contains(text, "Counting…") {
 			return
 		}
 		time.Sleep(300 * time.Millisecond)

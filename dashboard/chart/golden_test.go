@@ -34,6 +34,11 @@ var figures = map[string]interface{ Figure() string }{
 			{Name: "failed", Class: chart.Bad, Values: []float64{0, 1, unknown, unknown, 1, 0}},
 		},
 	},
+	"before": chart.TimeSeries{
+		Title: "Attempts that ended, per minute", From: noon, Step: time.Minute, Zoom: `/kinds/"mail"`,
+		Series: []chart.Series{{Name: "completed", Class: chart.OK, Values: []float64{12, 9, 0}}},
+		Before: chart.Series{Name: "the 3m before", Class: "s1", Values: []float64{30, unknown, 7, 100}},
+	},
 	"lines": chart.TimeSeries{
 		Title: "How long attempts took", Unit: chart.Duration, Style: chart.Lines, From: noon.Add(-12 * time.Hour), Step: 3 * time.Hour,
 		Series: []chart.Series{
@@ -64,6 +69,7 @@ var figures = map[string]interface{ Figure() string }{
 			{Name: "1", Segments: []chart.Segment{
 				{Name: "waiting", Class: chart.Muted, From: noon, To: after(2 * time.Second)},
 				{Name: "failed", Class: chart.Bad, From: after(2 * time.Second), To: after(2*time.Second + 1234567*time.Microsecond), Note: "no such host: <mail>"},
+				{Name: "lost", Class: chart.Warn, From: after(3 * time.Second), To: after(3 * time.Second), Took: "(start unknown)"},
 				{Name: "waiting for a retry", From: after(3234567 * time.Microsecond), To: after(9 * time.Minute)},
 			}},
 			{Name: "2", Segments: []chart.Segment{{Name: "running", Class: chart.OK, From: after(9 * time.Minute)}}},

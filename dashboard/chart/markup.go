@@ -63,8 +63,8 @@ const (
 )
 
 // picture begins one that is as wide as the page allows. What it says is for screen readers.
-func (m *markup) picture(class, role, says string, height int) {
-	m.begin("svg", "class", class, "role", role, "aria-label", says, "width", "100%", "height", height)
+func (m *markup) picture(class, role, says string, height int, more ...any) {
+	m.begin("svg", append([]any{"class", class, "role", role, "aria-label", says, "width", "100%", "height", height}, more...)...)
 }
 
 // link begins what leads to an address; nothing for none.

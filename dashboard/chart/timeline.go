@@ -32,6 +32,7 @@ type Segment struct {
 	From  time.Time
 	To    time.Time // zero while it goes on
 	Note  string    // more about it: "failed: no such host"; empty for nothing
+	Took  string    // what is said in place of how long it took, where that is not known; empty for how long
 }
 
 // The measures of a lane in pixels.
@@ -139,6 +140,9 @@ func classIn(legend []key, s Segment) string {
 }
 
 func (c Timeline) took(s Segment) string {
+	if s.Took != "" {
+		return s.Took
+	}
 	text := "for " + words.Took(max(c.end(s).Sub(s.From), 0))
 	if s.To.IsZero() {
 		text += " so far"

@@ -25,6 +25,9 @@ func (s Series) at(i int) float64 {
 	return s.Values[i]
 }
 
+// class is that of a series of the time before.
+func (s Series) class() string { return strings.TrimSpace(string(s.Class) + " before") }
+
 // Style is how series are drawn.
 type Style int
 
@@ -43,8 +46,16 @@ type TimeSeries struct {
 	Step   time.Duration // how long each takes
 	Series []Series
 
+	// Before is what was in the same steps of the time before: one more line, which the class before dashes. One
+	// without values is left out.
+	Before Series
+
 	// Link returns where a step leads to; nil for nowhere. Steps in which nothing happened have no link.
 	Link func(from, to time.Time) string
+
+	// Zoom is the path of a page that shows a time, which its parameters from and to say. A script offers to drag
+	// across the picture there. Empty if there is none.
+	Zoom string
 }
 
 const (
@@ -83,6 +94,9 @@ func (c TimeSeries) most() (top float64) {
 				sum = max(sum, drawn(v))
 			}
 		}
+		if v := c.Before.at(i); isKnown(v) {
+			sum = max(sum, drawn(v))
+		}
 		top = max(top, min(sum, largest))
 	}
 	return top
@@ -95,7 +109,7 @@ func (c TimeSeries) SVG() string {
 	if c.Link != nil {
 		role = "group"
 	}
-	m.picture("plot", role, c.summary(), plotBottom+labels)
+	m.picture("plot", role, c.summary(), plotBottom+labels, c.zoom()...)
 	scale := ticks(c.Unit, c.most(), 5)
 	top := scale[len(scale)-1]
 	for _, v := range scale {
@@ -120,11 +134,14 @@ func (c TimeSeries) SVG() string {
 		m.end("g")
 		m.endLink(to)
 	}
+	line := curve{first: c.width() / 2, step: c.width(), top: top}
 	if c.Style == Lines {
 		for n, s := range c.Series {
-			curve{first: c.width() / 2, step: c.width(), top: top}.draw(&m, s.Class.at(n), s.Values)
+			line.draw(&m, s.Class.at(n), s.Values)
 		}
 	}
+	before := c.before()
+	line.draw(&m, before.class(), before.Values)
 	m.end("svg")
 	if c.length() == 0 {
 		m.nothing("nothing is known yet", plotTop+plotHeight/2)
@@ -144,13 +161,41 @@ func (c TimeSeries) Figure() string {
 		legend = append(legend, key{s.Name, s.Class.at(n)})
 		head = append(head, s.Name)
 	}
+	all := c.all()
+	if len(all) > len(c.Series) {
+		legend = append(legend, key{c.Before.Name, c.Before.class()})
+		head = append(head, c.Before.Name)
+	}
 	for i := range rows {
 		rows[i].at, rows[i].link = c.begins(i), c.link(i)
-		for _, s := range c.Series {
+		for _, s := range all {
 			rows[i].cells = append(rows[i].cells, c.Unit.Exact(s.at(i)))
 		}
 	}
 	return figure(c.Title, legend, c.SVG(), head, rows)
+}
+
+// all are the series, with that of the time before.
+func (c TimeSeries) all() []Series {
+	if len(c.Before.Values) == 0 {
+		return c.Series
+	}
+	return append(slices.Clone(c.Series), c.before())
+}
+
+// before is the series of the time before, no longer than the others.
+func (c TimeSeries) before() Series {
+	s := c.Before
+	s.Values = s.Values[:min(len(s.Values), c.length())]
+	return s
+}
+
+// zoom are the attributes by which a script knows which time is where.
+func (c TimeSeries) zoom() []any {
+	if c.Zoom == "" || c.length() == 0 {
+		return nil
+	}
+	return []any{"data-zoom", c.Zoom, "data-from", machine(c.From), "data-step", c.Step.Milliseconds(), "data-steps", c.length()}
 }
 
 // link is where a step leads to; empty for nowhere.
@@ -181,7 +226,7 @@ func (c TimeSeries) gaps(m *markup) {
 // says returns the tooltip of a step: a line for its beginning, then one for each series.
 func (c TimeSeries) says(i int) string {
 	lines := []string{read(c.begins(i))}
-	for _, s := range c.Series {
+	for _, s := range c.all() {
 		lines = append(lines, s.Name+": "+c.Unit.Exact(s.at(i)))
 	}
 	return strings.Join(lines, "\n")
@@ -206,7 +251,7 @@ func (c TimeSeries) pile(m *markup, i int, top float64) {
 // summary describes the picture in a sentence, for screen readers.
 func (c TimeSeries) summary() string {
 	var says []string
-	for _, s := range c.Series {
+	for _, s := range c.all() {
 		says = append(says, s.Name+" "+c.Unit.gist(s.Values))
 	}
 	if c.length() == 0 {

@@ -55,7 +55,7 @@ func (c Crew) WaitsForInWords(j stint.JobInfo, now time.Time) string {
 	case len(c.Engines) == 0:
 		return "waits for an engine" // the first one to come
 	case len(able) == 0:
-		return "waits for an engine that performs " + words.Visible(j.Kind)
+		return "waits for an engine that handles " + words.Visible(j.Kind)
 	case len(willing) == 0:
 		return "waits for an engine that works on the queue " + words.Visible(j.Queue)
 	case len(awake) == 0:

@@ -35,7 +35,7 @@ func TestAJobThatIsReadySaysWhatItWaitsFor(t *testing.T) {
 		"one of them has time":      {[]store.EngineInfo{silent, draining, busy, half}, nil, "waits for an engine"},
 		"the queue is paused":       {[]store.EngineInfo{ready}, []string{"fast"}, "its queue is paused"},
 		"another queue is paused":   {[]store.EngineInfo{ready}, []string{"slow"}, "waits for an engine"},
-		"nobody performs it":        {[]store.EngineInfo{otherKind}, nil, "waits for an engine that performs mail"},
+		"nobody performs it":        {[]store.EngineInfo{otherKind}, nil, "waits for an engine that handles mail"},
 		"nobody works on its queue": {[]store.EngineInfo{otherKind, otherQueue}, nil, "waits for an engine that works on the queue fast"},
 		"who would do not beat":     {[]store.EngineInfo{silent, gone, otherQueue, otherKind}, nil, "waits for an engine: those that would take it do not beat"},
 		"who would drain":           {[]store.EngineInfo{draining, silent, otherKind}, nil, "waits for an engine: those that would take it drain"},

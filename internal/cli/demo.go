@@ -104,7 +104,7 @@ func (a *app) demo(ctx context.Context, d *demo) error {
 			return err
 		}
 		if !a.json && !slices.ContainsFunc(engines, func(e store.EngineInfo) bool { return e.Performs(one) }) {
-			a.note("no engine is running that performs them: %s", a.startOne("stint work --demo"))
+			a.note("no running engine handles them: %s", a.startOne("stint work --demo"))
 		}
 		if d.jobs > 0 {
 			err = d.enqueue(ctx, db, demoMix(d.jobs), d.crash)

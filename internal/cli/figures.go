@@ -18,8 +18,8 @@ import (
 const analyticsHelp = `analytics: Show how the work goes
 
 Analytics counts the jobs that are queued (due and not claimed), limited (those of them
-that a limit lets not start now), postponed (not due yet), running, and zombies (held by
-engines that send no more heartbeats). Of the attempts that ended in the last minute it
+that a limit lets not start now), postponed (not due yet), running, and orphaned (held by
+engines that died; "zombies" in JSON). Of the attempts that ended in the last minute it
 shows the number, how late they started, and how long they took. The 95% column is the
 time that 95 of 100 attempts did not exceed.
 
@@ -72,7 +72,7 @@ func (a *app) analyticsCommand() *cobra.Command {
 }
 
 func (a *app) showAnalytics(f report.Analytics) {
-	printTable(a, []report.Analytics{f}, "", row{"queued", "limited", "postponed", "running", "zombies"}, func(f report.Analytics) row {
+	printTable(a, []report.Analytics{f}, "", row{"queued", "limited", "postponed", "running", "orphaned"}, func(f report.Analytics) row {
 		return row{f.Queued, f.Limited, f.Postponed, f.Running, f.Zombies}
 	})
 	fmt.Fprintf(a.out, "\n%s ended in the last minute, %.4g per second\n", words.Counted(f.Ended, "attempt"), f.PerSecond)

@@ -78,12 +78,15 @@ type hurriedKey struct{}
 // Hurried is a context for callers that ask again soon: with it, [Sample.Get] does not wait.
 func Hurried(ctx context.Context) context.Context { return context.WithValue(ctx, hurriedKey{}, true) }
 
+// IsHurried reports whether a context is of such a caller.
+func IsHurried(ctx context.Context) bool { return ctx.Value(hurriedKey{}) != nil }
+
 // Get returns the last value, and starts a look when that is old. While there is no value, or it is
 // two seconds old and the last look was fast, Get waits for the next look, but at most for patience,
 // and not if the caller is [Hurried].
 func (s *Sample[T]) Get(ctx context.Context) Seen[T] {
 	s.mu.Lock()
-	age, calm := time.Since(s.ended), ctx.Value(hurriedKey{}) == nil
+	age, calm := time.Since(s.ended), !IsHurried(ctx)
 	soon := s.took < patience
 	if s.ready == nil && (age >= s.pause() || calm && soon && age >= leastAge) {
 		s.ready = make(chan struct{})

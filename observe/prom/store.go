@@ -43,7 +43,7 @@ func Store(store report.LiveStats, config ...Config) prometheus.Collector {
 		limited: gauge("jobs_limited", "Jobs that are queued and that a limit lets not start."),
 		jobs:    gauge("jobs", "Jobs that are stored, by state.", "state"),
 		paused:  gauge("queue_paused", "Whether a queue is paused, and of all others how many are.", "queue"),
-		zombies: gauge("jobs_zombies", "Jobs in the hands of engines that do not live any more."),
+		zombies: gauge("jobs_zombies", "Orphaned jobs: held by engines that died, and not yet taken over."),
 		permits: gauge("limit_permits", "How many jobs may run at once under a limit that bounds that, of all of its keys in use.", "limit"),
 		held:    gauge("limit_permits_held", "Permits to run jobs under a limit that engines hold.", "limit"),
 		asked:   gauge("limit_permits_asked", "Permits to run jobs under a limit that engines wait for.", "limit"),

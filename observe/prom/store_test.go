@@ -62,7 +62,7 @@ stint_jobs_limited 0
 # TYPE stint_jobs_queued gauge
 stint_jobs_queued{queue="mail"} 2
 stint_jobs_queued{queue="reports"} 1
-# HELP stint_jobs_zombies Jobs in the hands of engines that do not live any more.
+# HELP stint_jobs_zombies Orphaned jobs: held by engines that died, and not yet taken over.
 # TYPE stint_jobs_zombies gauge
 stint_jobs_zombies 0
 # HELP stint_oldest_job_age_seconds For how long the oldest job that is due and not taken has been due.
