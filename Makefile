@@ -252,6 +252,10 @@ schema-page: postgres ## after the schema was edited: write docs/schema.md, and 
 	$(GO) test -count=1 -run '^TestTheManifest' ./postgres -update
 	$(GO) test -count=1 -run '^TestTheSchemaPageIsWhatIsInstalled$$' ./internal/proof/schemapage -update
 
+.PHONY: reference-pages
+reference-pages: ## after commands, settings or the API were changed: write docs/commands.md, docs/settings.md and docs/api.md
+	$(GO) test -count=1 -run '^Test(ThePageOf|TheDocumentIs)' ./internal/cli ./api -update
+
 .PHONY: reliability-page
 reliability-page: ## after runs of chaos were kept: write their table into docs/reliability.md
 	$(GO) test -count=1 -run '^TestThePageOfReliability' ./internal/proof/chaos -update
