@@ -64,11 +64,11 @@ type flagTables struct {
 // of lists the flags of a command. Those that are also all flags of one before are those of that one.
 func (p *flagTables) of(name string, flags *pflag.FlagSet) string {
 	rows := flagRows(flags)
-	shared := ""
+	var shared strings.Builder
 	for _, other := range p.before {
 		if p.rows[other] != nil && !slices.ContainsFunc(p.rows[other], func(row []string) bool { return !containsRow(rows, row) }) {
 			rows = slices.DeleteFunc(slices.Clone(rows), func(row []string) bool { return containsRow(p.rows[other], row) })
-			shared += "\nThe flags of " + pages.Link(other, other) + " as well.\n"
+			shared.WriteString("\nThe flags of " + pages.Link(other, other) + " as well.\n")
 		}
 	}
 	if len(rows) > 8 {
@@ -76,9 +76,9 @@ func (p *flagTables) of(name string, flags *pflag.FlagSet) string {
 		p.rows[name] = rows
 	}
 	if len(rows) == 0 {
-		return shared
+		return shared.String()
 	}
-	return shared + "\n" + pages.Table(append([][]string{{"flag", "meaning", "default", "variable"}}, rows...)...)
+	return shared.String() + "\n" + pages.Table(append([][]string{{"flag", "meaning", "default", "variable"}}, rows...)...)
 }
 
 func containsRow(rows [][]string, row []string) bool {
