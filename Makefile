@@ -102,6 +102,11 @@ nightly: ## run what takes hours: faults of processes, servers and disks, long s
 	$(MAKE) model ARGS=-thorough
 	$(MAKE) guards ARGS=-all
 	$(MAKE) peers-test
+	$(MAKE) links
+
+.PHONY: links
+links: ## ask every external link of the pages whether it still leads somewhere (needs the internet)
+	$(GO) test -count=1 -run '^TestExternalLinks' -v ./internal/proof/pages -links
 
 .PHONY: conformance
 conformance: ## run what depends on the server, on the oldest and the newest PostgreSQL (MAJORS="13 18", ARGS=-short for fewer rows)
