@@ -42,6 +42,9 @@ func textOf(f *pflag.Flag) (t flagText) {
 	if d := f.DefValue; t.byDefault == "" && d != "" && d != "false" && d != "[]" && d != "0" {
 		t.byDefault = d
 	}
+	if t.byDefault == whoami() { // of this machine
+		t.byDefault = "user@host"
+	}
 	return t
 }
 
