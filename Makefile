@@ -104,6 +104,11 @@ nightly: ## run what takes hours: faults of processes, servers and disks, long s
 	$(MAKE) model ARGS=-thorough
 	$(MAKE) guards ARGS=-all
 	$(MAKE) peers-test
+	$(MAKE) links
+
+.PHONY: links
+links: ## ask every external link of the pages whether it still leads somewhere (needs the internet)
+	$(GO) test -count=1 -run '^TestExternalLinks' -v ./internal/proof/pages -links
 
 .PHONY: conformance
 conformance: ## run what depends on the server, on the oldest and the newest PostgreSQL (MAJORS="13 18", ARGS=-short for fewer rows)
@@ -253,6 +258,10 @@ model: spin ## search the models of claim, finish, beat and burial, and of permi
 schema-page: postgres ## after the schema was edited: write docs/schema.md, and what the doctor compares with
 	$(GO) test -count=1 -run '^TestTheManifest' ./postgres -update
 	$(GO) test -count=1 -run '^TestTheSchemaPageIsWhatIsInstalled$$' ./internal/proof/schemapage -update
+
+.PHONY: reference-pages
+reference-pages: ## after commands, settings or the API were changed: write docs/commands.md, docs/settings.md and docs/api.md
+	$(GO) test -count=1 -run '^Test(ThePageOf|TheDocumentIs)' ./internal/cli ./api -update
 
 .PHONY: reliability-page
 reliability-page: ## after runs of chaos were kept: write their table into docs/reliability.md

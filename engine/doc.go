@@ -42,7 +42,7 @@
 //
 // A task that one engine does for all belongs to the engine that holds its lease
 // ([store.Leaser]); the others ask for the lease now and then. An engine that
-// stops gives its leases back at once.
+// stops gives its leases back at once, and fires no more schedules.
 //
 // # Engines beside another one
 //

@@ -242,7 +242,7 @@ func TestAnErrorThatCannotBeAskedIsAFailureOfItsJobOnly(t *testing.T) {
 			{"nil", "engine_test.fragile", unshown, func(context.Context) error { return none }},
 			{"nil inside", "errors.errorString", unshown, func(context.Context) error { return errors.Join(errors.New("x"), none) }},
 			{"nil for good", "engine_test.fragile", unshown, func(context.Context) error { return stint.NoRetry(none) }},
-			{"nil after the time-out", "timeout", "stint: the attempt timed out: <nil>", func(ctx context.Context) error { <-ctx.Done(); return none }},
+			{"nil after the timeout", "timeout", "stint: the attempt timed out: <nil>", func(ctx context.Context) error { <-ctx.Done(); return none }},
 			{"panics with nil", "panic", "panic: <nil>", func(context.Context) error { panic(none) }},
 			{"nil panic", "panic", "<nil>", func(context.Context) error { return fmt.Errorf("%w", error((*stint.PanicError)(nil))) }},
 			{"contrary", "engine_test.contrary", "contrary", func(context.Context) error { return contrary{} }},

@@ -35,7 +35,7 @@ const (
 
 // fire makes the jobs of schedules when they are due by the store's clock. Every engine does,
 // without a lease: the store makes sure that each occurrence makes one job. First it declares the
-// schedules of the program.
+// schedules of the program. It ends when the engine is told to stop or to drain.
 func (s *session) fire(ctx context.Context) {
 	st, ok := s.store.(store.Scheduler)
 	if !ok {

@@ -103,6 +103,51 @@ func TestSchedulesOfTheProgramFireOnTime(t *testing.T) {
 	})
 }
 
+// While what runs has its grace, an engine that stops fires nothing: it would not run it. Another one fires it, or the next.
+func TestAnEngineThatStopsFiresNoSchedules(t *testing.T) {
+	for name, tell := range map[string]func(e *engine.Engine, cancel func()){
+		"a stop":  func(_ *engine.Engine, cancel func()) { cancel() },
+		"a drain": func(e *engine.Engine, _ func()) { e.Drain(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, 48*time.Hour, func(t *testing.T, s *sqlite.Store) {
+				mux := stint.NewMux()
+				handle(mux, "tick", func(context.Context, *stint.Job) error { return nil })
+				handle(mux, "long", func(context.Context, *stint.Job) error {
+					time.Sleep(time.Minute)
+					return nil
+				})
+				mux.Schedule(stint.Schedule{Name: "ticks", Recurrence: cron.Every(5 * time.Second), Missed: stint.MissedNone, Job: stint.NewJob{Kind: "tick"}})
+				e := newEngine(t, s, mux, engine.Config{Grace: time.Hour})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				ended := make(chan error, 1)
+				go func() { ended <- e.Run(ctx) }()
+				enqueue(t, s, "long", `{}`)
+				time.Sleep(12 * time.Second)
+				synctest.Wait()
+				before, _ := fired(t, s, "ticks")
+				tell(e, cancel)
+				time.Sleep(30 * time.Second)
+				synctest.Wait()
+				after, jobs := fired(t, s, "ticks")
+				if len(before) == 0 || len(after) != len(before) || jobs[len(jobs)-1].State != stint.Completed {
+					t.Errorf("it fired %d times, and %d after it was told to end; the last one is %s", len(before), len(after)-len(before), jobs[len(jobs)-1].State)
+				}
+				stop := start(t, s, mux, engine.Config{}) // beside it
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if now, jobs := fired(t, s, "ticks"); len(now) == len(after) || jobs[len(jobs)-1].State != stint.Completed {
+					t.Error("no other engine fires and runs it")
+				}
+				if err := errors.Join(<-ended, stop()); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
 // Fake days, with the night in which Berlin's clocks skip two to three.
 func TestDaysOfSchedulesLoseAndDoubleNothing(t *testing.T) {
 	inBubble(t, 15000*24*time.Hour, func(t *testing.T, s *sqlite.Store) {

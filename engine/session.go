@@ -168,9 +168,11 @@ func (s *session) run(ctx context.Context) error {
 	if s.config.Beside != nil {
 		loops = append(loops, s.hostNews)
 	} else {
-		loops = append(loops, s.listen, s.promote, s.watch, s.decide, s.watchPauses, s.fire, s.rollUpStats, s.watchUnresponsive, s.tidyPermits)
-		// Leases are given back as soon as the engine is told to stop.
+		loops = append(loops, s.listen, s.promote, s.watch, s.decide, s.watchPauses, s.rollUpStats, s.watchUnresponsive, s.tidyPermits)
+		// As soon as the engine is told to stop, leases are given back, and schedules are left to other engines: what it fired
+		// from then on, it would not run.
 		leads.Go(func() { s.holdLeases(claiming) })
+		leads.Go(func() { s.fire(claiming) })
 	}
 	for _, loop := range loops {
 		side.Go(func() { loop(signals) })

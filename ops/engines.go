@@ -136,14 +136,20 @@ var ShowEngine = declare(&Op[EngineToken, ShownEngine]{
 	},
 })
 
+// DrainedEngine is an engine that is to leave, and why.
+type DrainedEngine struct {
+	EngineToken
+	Why string `query:"why" maxLength:"1000" doc:"The reason that the log of changes keeps"`
+}
+
 // DrainEngine has an engine end its jobs and leave.
-var DrainEngine = declare(&Op[EngineToken, Engine]{
+var DrainEngine = declare(&Op[DrainedEngine, Engine]{
 	Decl: Decl{
 		Name: "engines drain", Method: http.MethodPost, Path: "/engines/{engine}/drain", Needs: guard.Operator, Summary: "Have an engine end its jobs and leave", Confirm: true,
 		Doc: "It takes no more jobs, and leaves when those that run have ended. It learns of it with its next beat.", Status: http.StatusAccepted,
 	},
-	do: func(ctx context.Context, l *Local, in *EngineToken) (Engine, error) {
-		e, err := l.engine(ctx, *in)
+	do: func(ctx context.Context, l *Local, in *DrainedEngine) (Engine, error) {
+		e, err := l.engine(ctx, in.EngineToken)
 		if err != nil {
 			return e, err
 		}
@@ -155,7 +161,7 @@ var DrainEngine = declare(&Op[EngineToken, Engine]{
 		e.State = view.ConditionOf(e.EngineInfo, now)
 		return e, err
 	},
-	said: func(_ *EngineToken, e Engine) string {
+	said: func(_ *DrainedEngine, e Engine) string {
 		return fmt.Sprintf("engine %s (%d) was asked to leave", words.Visible(e.Instance), e.Token)
 	},
 })

@@ -59,7 +59,7 @@ type examination struct {
 
 var problem, warning, note = report.SeverityProblem.Rule, report.SeverityWarning.Rule, report.SeverityNote.Rule
 
-// question is one thing to look at. Each has a transaction and a time-out of
+// question is one thing to look at. Each has a transaction and a timeout of
 // its own, so that one that is refused or takes long costs its own answer only.
 type question struct {
 	about  string
@@ -246,7 +246,7 @@ func (s *Store) Advise(err error) string {
 		switch refused.Code {
 		case "42501": // insufficient privilege
 			name := func(role string) string { return pgx.Identifier{s.schema + "_" + role}.Sanitize() }
-			return fmt.Sprintf("look as a login that is in one of the roles %s, %s and %s, which stint migrate roles makes; beside them, pg_monitor shows what other sessions do",
+			return fmt.Sprintf("look as a login that is in one of the roles %s, %s and %s, which stint migrate roles makes; a login that is in one lacks rights on what was installed since: stint migrate roles | psql \"$ADMIN_URL\" gives them; beside them, pg_monitor shows what other sessions do",
 				name("viewer"), name("engine"), name("owner"))
 		case "55P03": // lock not available
 			return "see who holds the lock: select pid, pg_blocking_pids(pid), query from pg_stat_activity where wait_event_type = 'Lock'; and look again"

@@ -24,7 +24,7 @@ var (
 		"connect to the primary (target_session_attrs=read-write in the URL), or promote this one: select pg_promote()")
 	readOnly      = problem("read_only", "transactions of this role in this database may only read", "{reset}")
 	limitedView   = note("limited_view", "it does not see what other roles' sessions do, since when and with which statement", "grant pg_monitor to {role}")
-	throughPooler = note("pooler", "something stands between this program and the server; engines' sessions keep the time-outs of that",
+	throughPooler = note("pooler", "something stands between this program and the server; engines' sessions keep the timeouts of that",
 		"have engines connect to the server itself, or see that the pooler's sessions end when a client is gone")
 	listenDeaf = warning("listen_deaf", "a notification did not arrive within {limit}, so engines find new jobs by their polls only",
 		"a pooler in transaction mode does that: have engines connect to the server itself, or to the pooler in session mode")
@@ -189,7 +189,7 @@ var ailments = []ailment{
 }
 
 // settings looks at what sessions of this role in this database begin with: an
-// engine's own time-outs and those of this look are not in it.
+// engine's own timeouts and those of this look are not in it.
 func (x *examination) settings(ctx context.Context, tx pgx.Tx) error {
 	type setting struct{ Name, Value string }
 	rows, err := ask[setting](ctx, tx, `select name, reset_val from pg_settings where reset_val is not null`)

@@ -304,7 +304,7 @@ func TestARoleThatMayNotSeeAllIsToldSo(t *testing.T) {
 		must(t, err)
 		return all
 	}
-	has(t, look(), report.SeverityProblem, "schema_unreadable", "the schema", "permission denied", "stint_viewer")
+	has(t, look(), report.SeverityProblem, "schema_unreadable", "the schema", "permission denied", "stint migrate roles | psql")
 	exec(t, s, fmt.Sprintf(`grant usage on schema stint to %s; grant select on stint.meta to %[1]s`, role), pgx.QueryExecModeSimpleProtocol)
 	all := look()
 	has(t, all, report.SeverityNote, "limited_view", "role "+role, "does not see", "grant pg_monitor to ")

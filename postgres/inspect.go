@@ -15,7 +15,7 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-// A time-out is stored in milliseconds.
+// A timeout is stored in milliseconds.
 var jobColumns = strings.Replace(rows.JobColumns, "j.timeout", "j.timeout * 1000", 1) + ", j.retry"
 
 // Job implements [store.Inspector].

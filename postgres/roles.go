@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	_ "embed"
 	"strings"
 
@@ -9,6 +10,12 @@ import (
 
 //go:embed roles.sql
 var rolesSQL string
+
+// HasRoles reports whether the server has a role that the script of [Roles] makes for the schema.
+func (s *Store) HasRoles(ctx context.Context) (has bool, err error) {
+	err = s.pool.QueryRow(ctx, `select exists (select from pg_catalog.pg_roles where rolname = $1)`, s.schema+"_engine").Scan(&has)
+	return has, err
+}
 
 // Roles is a script that makes six roles for a schema, named after it, and
 // gives each the rights that it needs: stint_owner, stint_engine,

@@ -98,6 +98,7 @@ begin
   grant usage on sequence stint.positions to stint_producer;
 
   grant select on all tables in schema stint to stint_viewer;
+  grant select on all sequences in schema stint to stint_viewer; -- for pg_dump
 
   -- A function with the rights of its caller does nothing that these could not
   -- do without it. Those with the owner's rights are given one by one.

@@ -248,6 +248,7 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		}
 
 		f.as(f.login("my_viewer"), `select outcome from stint.attempts`)
+		f.as(f.login("my_viewer"), `select last_value from stint.change_numbers`) // as pg_dump does
 		reads := []string{`select from stint.entries where args is not null`, `select from stint.jobs`, `select outcome from stint.attempts`, `select from stint.executions`, `select from stint.claims`,
 			`select from stint.waiting`, `select from stint.idempotency`, `select from stint.job_tags`, `select from stint.engines`, `select from stint.changes`, `select from stint.steps`}
 		acts := []string{

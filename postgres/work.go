@@ -30,7 +30,7 @@ const (
 func (s *Store) work() *pgxpool.Pool { return cmp.Or(s.working.Load(), s.pool) }
 
 // startWork opens the engines' pool, with the program's settings for
-// connections. The first engine's time to live sets its time-outs.
+// connections. The first engine's time to live sets its timeouts.
 func (s *Store) startWork(ctx context.Context, ttl time.Duration) error {
 	s.starting.Lock()
 	defer s.starting.Unlock()

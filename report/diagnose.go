@@ -44,7 +44,7 @@ var (
 	schemaNewer      = note("schema_newer", "it has version {installed}; this program knows {known} and may still work on it",
 		"use a newer stint when that suits you; only one that knows this version can tell whether single objects were changed")
 	kindWithoutTimeout = note("kind_without_timeout",
-		"an attempt of theirs that hangs holds its slot until its engine stops, unless the job was given a time-out",
+		"an attempt of theirs that hangs holds its slot until its engine stops, unless the job was given a timeout",
 		"declare them with stint.Timeout; in the command, enqueue with --timeout")
 )
 

@@ -145,11 +145,11 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 			p.ahead = -time.Hour
 			one(p).Beat, mail(p).Oldest = time.Now().Add(time.Hour), time.Now().Add(time.Hour)
 		}, report.SeverityWarning, "clock_difference", "1h0m0s behind the database's", "NTP"},
-		"nothing is installed":    {func(p *patient) { p.schema.Installed, p.schema.Oldest = 0, 0 }, report.SeverityProblem, "schema_missing", "not installed", "stint migrate up"},
-		"an older schema":         {func(p *patient) { p.schema.Installed = 2 }, report.SeverityProblem, "schema_too_old", "version 2", "stint migrate up"},
-		"a newer schema":          {func(p *patient) { p.schema.Installed = 4 }, report.SeverityNote, "schema_newer", "may still work", "newer stint"},
-		"a schema that refuses":   {func(p *patient) { p.schema.Installed, p.schema.Oldest = 9, 9 }, report.SeverityProblem, "schema_too_new", "refuses", "newer stint"},
-		"a kind without time-out": {func(p *patient) { p.kinds = append(p.kinds, stint.KindInfo{Name: "fax"}) }, report.SeverityNote, "kind_without_timeout", "holds its slot", "stint.Timeout"},
+		"nothing is installed":   {func(p *patient) { p.schema.Installed, p.schema.Oldest = 0, 0 }, report.SeverityProblem, "schema_missing", "not installed", "stint migrate up"},
+		"an older schema":        {func(p *patient) { p.schema.Installed = 2 }, report.SeverityProblem, "schema_too_old", "version 2", "stint migrate up"},
+		"a newer schema":         {func(p *patient) { p.schema.Installed = 4 }, report.SeverityNote, "schema_newer", "may still work", "newer stint"},
+		"a schema that refuses":  {func(p *patient) { p.schema.Installed, p.schema.Oldest = 9, 9 }, report.SeverityProblem, "schema_too_new", "refuses", "newer stint"},
+		"a kind without timeout": {func(p *patient) { p.kinds = append(p.kinds, stint.KindInfo{Name: "fax"}) }, report.SeverityNote, "kind_without_timeout", "holds its slot", "stint.Timeout"},
 		"an engine is dead": {func(p *patient) {
 			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: hour})
 			p.signs.Holds = map[store.EngineID]int{9: 3}

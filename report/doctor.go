@@ -159,7 +159,7 @@ type Options struct {
 	// the minute before is not compared again.
 	Deep bool
 
-	// Bounded are kinds that need no time-out of their own, since each of their jobs
+	// Bounded are kinds that need no timeout of their own, since each of their jobs
 	// gets one when it is enqueued.
 	Bounded []string
 }

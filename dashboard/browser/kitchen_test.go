@@ -229,7 +229,7 @@ func attempts() chart.Timeline {
 		}},
 		{Name: "2", Segments: []chart.Segment{
 			{Name: "waiting", Class: chart.Muted, From: at(360), To: at(420)},
-			{Name: "failed", Class: chart.Bad, From: at(420), To: at(480), Note: "time-out"},
+			{Name: "failed", Class: chart.Bad, From: at(420), To: at(480), Note: "timeout"},
 			{Name: "until the retry", From: at(480), To: at(780)},
 		}},
 		{Name: "3", Segments: []chart.Segment{{Name: "running", Class: chart.OK, From: at(790)}}},

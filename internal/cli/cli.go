@@ -230,6 +230,7 @@ func verbElsewhere(root *cobra.Command, verb string) string {
 func (a *app) noun(cmd, list *cobra.Command, others ...*cobra.Command) *cobra.Command {
 	a.group(cmd, append([]*cobra.Command{list}, others...)...)
 	cmd.Annotations = nil // it can be run
+	cmd.Long = fmt.Sprintf("%s.\nWithout a verb it is stint %s %s.", cmd.Short, cmd.Name(), list.Name())
 	cmd.Flags().AddFlagSet(list.Flags())
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		list.InheritedFlags() // which makes its flags know the root's
@@ -279,39 +280,16 @@ func (a *app) rootCommand() *cobra.Command {
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-	},
-		a.upCommand(),
-		a.workCommand(),
-		a.dashboardCommand(),
-		a.enqueueCommand(),
-		a.shCommand(),
-		a.httpCommand(),
-		a.jobsCommand(),
-		a.flowsCommand(),
-		a.questionsCommand(),
-		a.queuesCommand(),
-		a.limitsCommand(),
-		a.keysCommand(),
-		a.schedulesCommand(),
-		a.kindsCommand(),
-		a.enginesCommand(),
-		a.leasesCommand(),
-		a.analyticsCommand(),
-		a.statsCommand(),
-		a.scaleCommand(),
-		a.errorsCommand(),
-		a.changesCommand(),
-		a.historyCommand(),
-		a.migrateCommand(),
-		a.importCommand(),
-		a.doctorCommand(),
-		a.healthCommand(),
-		a.configCommand(),
-		a.docsCommand(),
-		a.benchCommand(),
-		a.demoCommand(),
-		a.versionCommand(),
-	)
+	})
+	for _, chapter := range a.chapters() {
+		root.AddGroup(&cobra.Group{ID: chapter.title, Title: chapter.title + ":"})
+		for _, c := range chapter.commands {
+			c.GroupID = chapter.title
+			root.AddCommand(c)
+		}
+	}
+	root.SetHelpCommandGroupID(programChapter)
+	root.SetCompletionCommandGroupID(programChapter)
 	// A group can be run, to find misspelt names, but its usage does not say so.
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), "{{if .Runnable}}", `{{if and .Runnable (not (index .Annotations "`+groupMark+`"))}}`, 1))
 	root.SetVersionTemplate("stint {{.Version}}\n")
@@ -327,6 +305,27 @@ func (a *app) rootCommand() *cobra.Command {
 	orEnv(flags, "STINT_CONFIG", "config")
 	_ = root.MarkPersistentFlagFilename("config", "toml")
 	return root
+}
+
+// chapter is a group of commands in the help of the program and on the page of commands.
+type chapter struct {
+	title    string
+	commands []*cobra.Command
+}
+
+const programChapter = "The program"
+
+func (a *app) chapters() []chapter {
+	return []chapter{
+		{"Run engines and the dashboard", []*cobra.Command{a.upCommand(), a.workCommand(), a.dashboardCommand()}},
+		{"Enqueue", []*cobra.Command{a.enqueueCommand(), a.shCommand(), a.httpCommand()}},
+		{"Jobs", []*cobra.Command{a.jobsCommand(), a.flowsCommand(), a.questionsCommand()}},
+		{"What decides when jobs run", []*cobra.Command{a.queuesCommand(), a.limitsCommand(), a.keysCommand(), a.schedulesCommand(), a.kindsCommand()}},
+		{"Engines", []*cobra.Command{a.enginesCommand(), a.leasesCommand(), a.scaleCommand()}},
+		{"How the work goes", []*cobra.Command{a.analyticsCommand(), a.statsCommand(), a.errorsCommand(), a.changesCommand(), a.doctorCommand(), a.healthCommand()}},
+		{"The database", []*cobra.Command{a.migrateCommand(), a.importCommand(), a.historyCommand()}},
+		{programChapter, []*cobra.Command{a.configCommand(), a.docsCommand(), a.benchCommand(), a.demoCommand(), a.versionCommand()}},
+	}
 }
 
 func (a *app) versionCommand() *cobra.Command {

@@ -100,7 +100,7 @@ func (a *app) dashboard(ctx context.Context, f *dashboardFlags, l logFlags) erro
 	if err := d.open(db.roles, nil, nil); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "The dashboard of %s is at\n\n  %s\n\n", a.db.place(), d.link())
+	a.tellLink(l, "dashboard", d.link(), fmt.Sprintf("The dashboard of %s is at\n\n  %s\n\n", a.db.place(), d.link()))
 	<-ctx.Done()
 	return nil
 }

@@ -67,6 +67,11 @@ func (a *app) enginesCommand() *cobra.Command {
 		}
 		return err
 	}
+	var why, by string
+	drain := onEngines(a, page(enginesDrainHelp), changing, ops.DrainEngine, func(t ops.EngineToken) ops.DrainedEngine { return ops.DrainedEngine{EngineToken: t, Why: why} }, nil)
+	reasonFlags(drain, &why, &by, "the reason that is kept in the log of changes", "the person or program that drains them")
+	bury := onEngines(a, page(enginesBuryHelp), changing, ops.BuryEngine, func(t ops.EngineToken) ops.EngineWhy { return ops.EngineWhy{EngineToken: t, Body: ops.Why{Why: why}} }, nil)
+	reasonFlags(bury, &why, &by, "the reason that is kept with the engine, and that it logs", "the person or program that buries them")
 	return a.group(page("engines|engine: List and show engines, drain and bury them"),
 		lists(a, `List shows the engines that have joined and not left, dead ones until they are buried.
 The column jobs counts the jobs that an engine has claimed and that have not ended;
@@ -74,8 +79,8 @@ stint engines show lists them.`, ops.ListEngines, a.listEngines),
 		a.withJSON(onEngines(a, page(enginesShowHelp), looking, ops.ShowEngine, engineToken, show, formerEngine)),
 		a.enginesGoneCommand(),
 		a.asks(page(enginesMetricsHelp), a.metricsOf),
-		onEngines(a, page(enginesDrainHelp), changing, ops.DrainEngine, engineToken, nil),
-		onEngines(a, page(enginesBuryHelp), changing, ops.BuryEngine, func(t ops.EngineToken) ops.EngineWhy { return ops.EngineWhy{EngineToken: t} }, nil),
+		drain,
+		bury,
 	)
 }
 

@@ -150,7 +150,7 @@ func (a *app) jobsDeleteCommand() *cobra.Command {
 func deleted(answer store.DeleteStatus) fate {
 	return map[store.DeleteStatus]fate{
 		store.DeletedNow:     {text: "is deleted"},
-		store.DeleteNotFinal: {text: "has not ended", failed: true},
+		store.DeleteNotFinal: {text: "has not ended: cancel it first (stint jobs cancel)", failed: true},
 		store.DeleteNotFound: {text: "does not exist", failed: true},
 	}[answer]
 }

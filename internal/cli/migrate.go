@@ -54,6 +54,11 @@ pooler.`), a.on(installing, func(ctx context.Context, db *database, _ []string) 
 		if err != nil {
 			return err
 		}
+		if s, ok := db.roles.(*postgres.Store); ok && before.Installed != after.Installed {
+			if has, err := s.HasRoles(ctx); err == nil && has {
+				a.note("hint: the roles of this schema have no rights on what is new: stint migrate roles | psql \"$ADMIN_URL\" gives them")
+			}
+		}
 		switch {
 		case a.json:
 			return a.printJSON(after)

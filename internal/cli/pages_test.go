@@ -37,6 +37,8 @@ scan:
 			word.WriteRune(c)
 		case c == '\'' || c == '"':
 			quote, inWord = c, true
+		case c == '(' && strings.HasSuffix(word.String(), "$"): // what another command prints
+			quote = ')'
 		case c == ' ':
 			flush()
 		case c == '#' && !inWord, strings.ContainsRune("|;&<>", c):
@@ -65,6 +67,7 @@ scan:
 func understood(args []string, whole bool) error {
 	root := newApp().rootCommand()
 	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpFlag()
 	root.InitDefaultVersionFlag()
 	cmd, rest, err := root.Find(args)
@@ -155,6 +158,7 @@ func TestACommandThatThereIsNotIsFound(t *testing.T) {
 		"A=1 stint doctor --deep # all of it":  "doctor,--deep",
 		"$ stint jobs list && echo ok":         "jobs,list",
 		"go run ./cmd/stint up --demo > x.log": "up,--demo",
+		"stint jobs watch $(stint jobs --ids)": "jobs,watch,$stint jobs --ids",
 	} {
 		if got := strings.Join(commandLine(line), ","); got != want {
 			t.Errorf("of %s it reads %q, want %q", line, got, want)

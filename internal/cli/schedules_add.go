@@ -238,18 +238,18 @@ func (f *scheduleFlags) addToFile(known *pflag.FlagSet, kind *string, args *json
 			known.AddFlag(flag)
 		}
 	})
-	known.StringVar(kind, "kind", "", "")
+	known.StringVar(kind, "kind", "", "the kind of its jobs")
 	known.Var(fileOnly(func(e entry) (err error) {
 		*args, err = e.json()
 		return err
-	}), "args", "")
-	known.Var(nameList(&f.job.tags, "tags"), "tags", "")
-	known.Var(nameList(&f.job.limits, "limits"), "limits", "")
+	}), "args", "their arguments: a table, an array or another value, as JSON")
+	known.Var(nameList(&f.job.tags, "tags"), "tags", "labels to find them by")
+	known.Var(nameList(&f.job.limits, "limits"), "limits", "limits that they wait for, beside those of the kind")
 	known.Var(fileOnly(func(e entry) error {
 		raw, err := e.json()
 		f.job.opts = append(f.job.opts, stint.Metadata(raw))
 		return err
-	}), "metadata", "")
+	}), "metadata", "a table that is kept beside the arguments")
 }
 
 // misplaced gives an error the line of its part.

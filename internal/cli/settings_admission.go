@@ -27,6 +27,12 @@ const (
 	proxyKey  = dashboardTable + ".proxy"
 )
 
+// The fields with the hash of a token and of a password.
+const (
+	tokenHash = "sha256"
+	userHash  = "bcrypt"
+)
+
 var admissionKeys = []string{secretKey, linkKey, tokenKey, userKey, proxyKey, faktoryKey}
 
 // secretVariable is the environment variable of the secret. There is no flag: other users
@@ -100,10 +106,10 @@ func (a *admission) read(e entry) error {
 	for _, one := range all {
 		var t guard.Token
 		if e.key == tokenKey {
-			t, err = a.readNamed(one, e.key, "sha256", checkSHA256)
+			t, err = a.readNamed(one, e.key, tokenHash, checkSHA256)
 			a.tokens = append(a.tokens, t)
 		} else {
-			t, err = a.readNamed(one, e.key, "bcrypt", checkBcrypt)
+			t, err = a.readNamed(one, e.key, userHash, checkBcrypt)
 			a.users = append(a.users, guard.User{Name: t.Name, Role: t.Role, Hash: t.Hash})
 		}
 		if err != nil {
@@ -126,20 +132,27 @@ func (a *admission) readNamed(e entry, array, hash string, checkHash func(string
 		}
 		return valid.Name("name", name)
 	}
-	known := pflag.NewFlagSet("", pflag.ContinueOnError)
-	known.SortFlags = false
-	known.Var(checked("name", checkName).in(&t.Name), "name", "")
-	known.Var(roles.in(&t.Role), "role", "")
-	known.Var(checked("hash", checkHash).in(&t.Hash), hash, "")
-	if array == tokenKey {
-		known.Var(nameList(&t.Queues, "queues"), "queues", "")
-		known.Var(nameList(&t.Kinds, "kinds"), "kinds", "")
-	}
+	known := namedFlags(&t, checkName, hash, checkHash)
 	err = e.fill(known, "name", "role", hash)
 	if err == nil && t.Role != guard.Worker && len(t.Queues)+len(t.Kinds) > 0 {
 		err = e.refuse(errWorkersOnly)
 	}
 	return t, err
+}
+
+// namedFlags are what the table of a token or of a user has.
+func namedFlags(t *guard.Token, checkName func(string) error, hash string, checkHash func(string) error) *pflag.FlagSet {
+	known := pflag.NewFlagSet("", pflag.ContinueOnError)
+	known.SortFlags = false
+	known.Var(checked("name", checkName).in(&t.Name), "name", "who it is, in the log of changes as well")
+	known.Var(roles.in(&t.Role), "role", "what it may do: viewer, operator, admin or, of a token, worker")
+	known.Lookup("role").DefValue = "" // it is needed
+	known.Var(checked("hash", checkHash).in(&t.Hash), hash, "the hash that stint dashboard token or password prints")
+	if hash == tokenHash {
+		known.Var(nameList(&t.Queues, "queues"), "queues", "the queues that a worker may work on (default all)")
+		known.Var(nameList(&t.Kinds, "kinds"), "kinds", "the kinds that a worker may perform (default all)")
+	}
+	return known
 }
 
 var errWorkersOnly = errors.New("queues and kinds bound the role worker only")
@@ -158,21 +171,25 @@ var roles = syntax[guard.Role]{name: "role", format: guard.Role.String, parse: f
 // readProxy reads the proxy in front of the dashboard, which names people.
 func (a *admission) readProxy(e entry) error {
 	p := &a.proxy
+	err := e.fill(proxyFlags(p), "header", "trusted")
+	a.show(e, e.key, p.Header)
+	return err
+}
+
+func proxyFlags(p *guard.Proxy) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.SortFlags = false
-	flags.Var(checked("header", checkHeader).in(&p.Header), "header", "")
-	flags.Var(listValue[netip.Prefix]{&p.Trusted, "names", parsePrefix}, "trusted", "")
-	flags.Var(roles.in(&p.Others), "role", "")
+	flags.Var(checked("header", checkHeader).in(&p.Header), "header", "the header in which it names the person")
+	flags.Var(listValue[netip.Prefix]{&p.Trusted, "names", parsePrefix}, "trusted", "the addresses of the proxy, or ranges of them: 10.0.0.5, 10.0.0.0/24")
+	flags.Var(roles.in(&p.Others), "role", "the role of all people but those in roles (default none: they are refused)")
 	flags.Var(fileOnly(func(e entry) error {
 		p.Roles = map[string]guard.Role{}
 		return setParts(e, `a table: {ann = "admin"}`, "a string", func(person, role string) (err error) {
 			p.Roles[person], err = roles.parse(role)
 			return err
 		})
-	}), "roles", "")
-	err := e.fill(flags, "header", "trusted")
-	a.show(e, e.key, p.Header)
-	return err
+	}), "roles", "the roles of people: {ann = \"admin\"}")
+	return flags
 }
 
 func checkSecret(secret string) error {

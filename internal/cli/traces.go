@@ -17,7 +17,7 @@ import (
 )
 
 // Variables of OpenTelemetry that say whether, and how, traces are exported. Its own
-// packages read the others, about headers, samples, batches and time-outs.
+// packages read the others, about headers, samples, batches and timeouts.
 const (
 	tracesEndpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 	anyEndpoint    = "OTEL_EXPORTER_OTLP_ENDPOINT"

@@ -77,13 +77,13 @@ func (a *app) workCommand() *cobra.Command {
 	cmd := a.onDatabase(page(workHelp), func(ctx context.Context, _ *cobra.Command, _ []string) error {
 		return a.work(ctx, &flags, slog.LevelDebug, func(w *worker) {
 			if w.board != nil {
-				fmt.Fprintln(a.out, "dashboard:", w.board.link())
+				a.tellLink(flags.logFlags, "dashboard", w.board.link(), "dashboard: "+w.board.link()+"\n")
 			}
 			if w.gateway != nil {
-				fmt.Fprintln(a.out, "gateway:", w.gateway.link())
+				a.tellLink(flags.logFlags, "gateway", w.gateway.link(), "gateway: "+w.gateway.link()+"\n")
 			}
 			if w.faktory != nil {
-				fmt.Fprintln(a.out, "faktory:", w.faktory.url)
+				a.tellLink(flags.logFlags, "faktory", w.faktory.url, "faktory: "+w.faktory.url+"\n")
 			}
 		})
 	})
@@ -244,6 +244,15 @@ func (f *logFlags) add(flags *pflag.FlagSet) {
 	elsewhere(flags, "", "log-level", "log-format")
 }
 
+// tellLink prints the text with a link to what is served; a program whose log lines are JSON prints no text, and logs the link.
+func (a *app) tellLink(l logFlags, what, link, text string) {
+	if l.logFormat == "json" {
+		a.log.Info("it is served", "what", what, "link", link)
+		return
+	}
+	fmt.Fprint(a.out, text)
+}
+
 func (f *engineFlags) config(onEvent func(event.Event)) engine.Config {
 	return engine.Config{
 		Queues: f.queues, Slots: f.slots.all, QueueSlots: f.slots.each, Instance: f.instance, StrictInstance: f.strict,
@@ -305,12 +314,18 @@ func (a *app) upCommand() *cobra.Command {
 			if w.demo {
 				kinds = append(slices.Clone(kinds), "demo.*")
 			}
-			fmt.Fprintf(a.out, "%s %s, kinds %s.\n", verb, a.db.place(), words.Listed(kinds))
+			json := flags.logFormat == "json"
+			if !json {
+				fmt.Fprintf(a.out, "%s %s, kinds %s.\n", verb, a.db.place(), words.Listed(kinds))
+			}
 			if w.board != nil {
-				fmt.Fprintf(a.out, upLink, w.board.link())
+				a.tellLink(flags.logFlags, "dashboard", w.board.link(), fmt.Sprintf(upLink, w.board.link()))
 			}
 			if w.faktory != nil {
-				fmt.Fprintf(a.out, upFaktory, w.faktory.url)
+				a.tellLink(flags.logFlags, "faktory", w.faktory.url, fmt.Sprintf(upFaktory, w.faktory.url))
+			}
+			if json {
+				return
 			}
 			first := ""
 			if w.demo {

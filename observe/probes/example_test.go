@@ -30,7 +30,7 @@ func Example() {
 		panic(err)
 	}
 	// In a program: mux.Handle("/", probes.Handler(worker)) on a server with
-	// time-outs of its own.
+	// timeouts of its own.
 	server := httptest.NewServer(probes.Handler(worker))
 	defer server.Close()
 	ask := func() {

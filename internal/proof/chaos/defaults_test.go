@@ -74,7 +74,7 @@ func TestDefaultsThatHurtOthersDoNotHurtAFleet(t *testing.T) {
 			"default_transaction_isolation = serializable", "default_transaction_deferrable = on",
 			"plan_cache_mode = force_custom_plan", "enable_indexscan = off", "enable_nestloop = off",
 		},
-		"short time-outs":                       {"statement_timeout = '100ms'", "lock_timeout = '10ms'", "idle_in_transaction_session_timeout = '100ms'"},
+		"short timeouts":                        {"statement_timeout = '100ms'", "lock_timeout = '10ms'", "idle_in_transaction_session_timeout = '100ms'"},
 		"decoys, generic plans":                 {"search_path = decoy, public", "plan_cache_mode = force_generic_plan", "enable_seqscan = off", "work_mem = '64kB'"},
 		"little memory, and no files beside it": {"work_mem = '64kB'", "maintenance_work_mem = '1MB'", "temp_file_limit = 0"},
 		"odd texts, commits that nobody awaits": {

@@ -329,7 +329,7 @@ func hoard() {
 
 // The harmful jobs that go on when their context ends, for a second or less.
 const (
-	lingers = "ignores its time-out"
+	lingers = "ignores its timeout"
 	spins   = "works and looks at nothing"
 )
 

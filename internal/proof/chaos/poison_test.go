@@ -133,7 +133,7 @@ func TestJobsThatMistreatTheirEngineEndByThemselvesForAReason(t *testing.T) {
 		"returns a broken error":      {stint.Failed, retry.ReasonExhausted, "chaos.broken", "its method Error panicked: runtime error: invalid memory address"},
 		"fails with ten megabytes":    {stint.Failed, retry.ReasonExhausted, "errors.errorString", "üend"},
 		"fails with odd bytes":        {stint.Failed, retry.ReasonExhausted, "errors.errorString", "a\uFFFDb\uFFFDc"},
-		"ignores its time-out":        {stint.Failed, retry.ReasonExhausted, "timeout", "the attempt timed out"},
+		"ignores its timeout":         {stint.Failed, retry.ReasonExhausted, "timeout", "the attempt timed out"},
 		"works and looks at nothing":  {stint.Failed, retry.ReasonExhausted, "timeout", "the attempt timed out"},
 		"returns ten megabytes":       {stint.Completed, "the result was not kept: result: 10485762 bytes are more than the limit of 1048576", "", ""},
 		"returns what is no JSON":     {stint.Completed, "the result was not kept: result: malformed JSON at byte 5: unexpected end of JSON input", "", ""},

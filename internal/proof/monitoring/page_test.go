@@ -47,6 +47,36 @@ func TestThePageExplainsEveryMetricThatIsExported(t *testing.T) {
 	}
 }
 
+var (
+	asMetric   = regexp.MustCompile(`name: \{as: (stint_\w+)\}`)
+	scaledBy   = regexp.MustCompile(`metric: \{name: (stint_\w+)\}`)
+	adapterAsk = regexp.MustCompile(`metricsQuery: '(.+)'`)
+)
+
+// What the guide and the manifests scale by is made of a metric that is exported, and of the same one.
+func TestAutoscalersScaleByTheWantedSlots(t *testing.T) {
+	all := map[string]bool{}
+	for _, m := range families(t, watched(t)) {
+		all[m.Name] = true
+	}
+	for _, file := range []string{"../../../docs/guide/scaling.md", "../../../deploy/kubernetes/scaling/hpa.yaml"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, by, ask := asMetric.FindSubmatch(text), scaledBy.FindSubmatch(text), adapterAsk.FindSubmatch(text)
+		if made == nil || by == nil || ask == nil {
+			t.Fatalf("%s has no rule of the adapter, or scales by nothing", file)
+		}
+		if string(made[1]) != string(by[1]) {
+			t.Errorf("%s makes %s, and scales by %s", file, made[1], by[1])
+		}
+		if q, err := Read(string(ask[1])); err != nil || len(q.Metrics) != 1 || q.Metrics[0] != "stint_wanted_slots" || !all[q.Metrics[0]] {
+			t.Errorf("%s scales by %v, %v", file, q.Metrics, err)
+		}
+	}
+}
+
 var named = regexp.MustCompile("`(stint_\\w+)[`{]")
 
 func TestThePageNamesEveryAlertAndNoMetricThatIsNone(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"unicode"
 )
 
 var (
@@ -25,19 +24,6 @@ func linksOf(text []byte) (all []string) {
 		all = append(all, string(m[1])+string(m[2]))
 	}
 	return all
-}
-
-// anchor is how a heading is linked to.
-func anchor(title string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == ' ':
-			return '-'
-		case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
-			return unicode.ToLower(r)
-		}
-		return -1
-	}, strings.ReplaceAll(title, "`", ""))
 }
 
 // leadsTo reports whether an address leads to a file, and to a heading in it if it names one. Those of other servers do.
@@ -59,7 +45,7 @@ func leadsTo(page, to string) bool {
 		return true
 	}
 	for _, m := range heading.FindAllSubmatch(fenced.ReplaceAll(text, nil), -1) {
-		if anchor(string(bytes.TrimSpace(m[1]))) == section {
+		if Anchor(string(bytes.TrimSpace(m[1]))) == section {
 			return true
 		}
 	}
