@@ -185,10 +185,11 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 	}
 	if r := shown.RunsOn; r != nil {
 		runs := fmt.Sprintf("%s (%s, pid %d), last heartbeat %s", r.Instance, r.Host, r.PID, words.Ago(r.Beat, now))
-		if slices.ContainsFunc(engines.Engines, func(e store.EngineInfo) bool { return e.Token == r.Token && e.Silent(now) }) {
-			runs += ": it counts as dead, and an engine that runs takes the job over"
+		if trouble := r.TroubleInWords(); trouble != "" {
+			runs += ": " + trouble
 		}
 		d.add("runs on", runs)
+		d.add("runs since", r.Started)
 	}
 	queue := j.Queue
 	if slices.Contains(engines.Paused, queue) {
