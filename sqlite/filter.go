@@ -78,7 +78,9 @@ func jobsQuery(columns string, f store.Filter) (text string, args []any) {
 	if f.Tag != "" {
 		add("j.id in (select job from stint_job_tags where tag = ?)", f.Tag)
 	}
-	if f.URN != "" {
+	if from, to, ok := f.URNRange(); ok {
+		add("j.id in (select ifnull(job, pos) from stint_entries where urn >= ? and (? = '' or urn < ?))", from, to, to)
+	} else if f.URN != "" {
 		add("j.id in (select ifnull(job, pos) from stint_entries where urn = ?)", f.URN)
 	}
 	if f.Schedule != "" {

@@ -66,6 +66,7 @@ Examples:
   stint jobs list --state failed,retrying --kind sh
   stint jobs list --faulty
   stint jobs list --tag customer:42 --json
+  stint jobs list --urn 'order:47*'
   stint jobs list --correlation 12
   stint jobs list --outcome lost --finished-after 12h
   stint jobs watch $(stint jobs list --tag batch --ids)`
