@@ -66,7 +66,7 @@ func fixedJobs() []stint.JobInfo {
 
 var worker = store.EngineInfo{
 	Token: 1<<63 - 5, Instance: "one", Host: "h1", BootID: "b", PID: 11, PIDStarted: 77, Version: "v1.2.3", Queues: []string{"mail", "default"}, Kinds: []string{"send_invoice"}, Slots: 8,
-	TimeToLive: 6 * time.Second, Joined: ago(time.Hour), Beat: ago(time.Second), Running: []store.Position{7},
+	TimeToLive: 6 * time.Second, Joined: ago(time.Hour), Beat: ago(time.Second), Running: []store.Position{7}, Started: map[store.Position]time.Time{7: ago(40 * time.Second)},
 }
 
 func (fixed) Now(context.Context) (time.Time, error) { return noon, nil }

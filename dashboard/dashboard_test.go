@@ -863,6 +863,17 @@ func TestAnEngineThatIsGoneHasAPageThatSaysWhatBecameOfItsJobs(t *testing.T) {
 	if status, _ := s.get("/engines/4711"); status != http.StatusOK {
 		t.Fatalf("living, its page answers %d", status)
 	}
+	if text := said(s.page("/jobs/" + claim.Entries[0].ID.String())); strings.Contains(text, "counts as dead") || !strings.Contains(text, `Runs since</dt><dd><span class="muted">–<`) {
+		t.Errorf("of a job whose start no beat has said the page says %s", text)
+	}
+	if _, err := s.store.Heartbeat(ctx, 4711, store.Heartbeat{Number: 2, Running: claim.Positions, Started: map[store.Position]time.Time{claim.Positions[0]: time.Now()}}); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"/jobs/" + claim.Entries[0].ID.String(): "Runs since</dt><dd><time", "/engines/4711": "<td>running since <time"} {
+		if text := said(s.page(path)); !strings.Contains(text, want) {
+			t.Errorf("of a job that runs %s does not say since when: %s", path, text)
+		}
+	}
 	if _, err := storetest.Bury(ctx, s.store, store.Burial{Engine: 4711, Why: store.WhySilent, By: 4712}, storetest.Judge); err != nil {
 		t.Fatal(err)
 	}

@@ -48,6 +48,7 @@ func TestOneBoxFindsJobsAndWhateverHasAName(t *testing.T) {
 		s.knock()
 		for text, want := range map[string]string{
 			order.String(): "/jobs/" + order.String(), "#" + order.String(): "/jobs/" + order.String(), "job " + order.String(): "/jobs/" + order.String(), " " + order.String() + " ": "/jobs/" + order.String(),
+			"urn:shop:order:47": "/jobs/" + order.String(), "urn:shop:*": "/jobs/" + order.String(),
 			"urn:shop:order:4711": "/jobs/" + order.String(), "args.order = 4711": "/jobs/" + order.String(), "order=4711": "/jobs/" + order.String(), "args.customer.id=c7": "/jobs/" + order.String(),
 			"vip": "/jobs/" + tagged.String(), "tenant = acme": "/jobs/" + tagged.String(), "MAIL": "/queues/mail", "schedul": "/schedules",
 		} {

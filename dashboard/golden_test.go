@@ -176,7 +176,7 @@ func goldenPages(t *testing.T) map[string]struct {
 		"job-running": {"/jobs/44", jobPage{Job: view.Job{JobInfo: &running, Progress: []stint.Progress{{Run: 44, Attempt: 1, N: 3, At: noon.Add(-2 * time.Second), Fraction: 0.995, Text: "page <40>"}}, Log: []stint.LogLine{
 			{Run: 44, Attempt: 1, N: 2, At: noon.Add(-4 * time.Second), Text: "page <b> is loaded"},
 			{Run: 44, Attempt: 1, N: 1235, At: noon.Add(-3 * time.Second), Level: slog.LevelError, Text: "\x1b[31mno\x1b[0m"},
-		}, RunsOn: &view.Runner{Token: 5, Instance: "one", Host: "h1", PID: 11, Beat: noon.Add(-time.Second)}}, Holder: &holder{view.Runner{Token: 5, Instance: "one"}, 7}}},
+		}, RunsOn: &view.Runner{Token: 5, Instance: "one", Host: "h1", PID: 11, Beat: noon.Add(-time.Second), State: view.Silent, Started: noon.Add(-15 * time.Second)}}, Holder: &holder{view.Runner{Token: 5, Instance: "one"}, 7}}},
 		"job-blocked": {"/jobs/47", jobPage{Job: view.Job{JobInfo: &blocked, Signals: []view.Signal{
 			{SentSignal: stint.SentSignal{N: 7, Name: "paid <b>", Sent: noon.Add(-time.Hour), Step: "payment", Value: json.RawMessage(`{"by":"<ann>"}`)}},
 			{SentSignal: stint.SentSignal{N: 9, Name: "scan", Sent: noon.Add(-time.Minute)}, Bytes: 20_000},
@@ -218,7 +218,7 @@ func goldenPages(t *testing.T) map[string]struct {
 		"engine-gone": {"/engines/4", enginePage{engineRow: engineRow{killed.EngineInfo, killed.Condition()}, Ended: &killed, CanBury: true,
 			Lost: []store.LostAttempt{{Job: 42, Attempt: 1, Kind: "send_invoice", Queue: "mail", State: stint.Failed}, {Job: 45, Attempt: 2, Kind: "send_invoice", Queue: "mail", State: stint.Available}}}},
 		"engine-stopped": {"/engines/3", enginePage{engineRow: engineRow{stopped.EngineInfo, view.Left}, Ended: &formerRow{stopped}}},
-		"engine":         {"/engines/5", enginePage{engineRow: worker, Holds: []view.HeldJob{{ID: 43, Kind: "send_invoice", Queue: "mail", Attempt: 3, Begun: true, Ready: noon.Add(-time.Second)}}, More: 2, Metrics: &counted, CanBury: true}},
+		"engine":         {"/engines/5", enginePage{engineRow: worker, Holds: []view.HeldJob{{ID: 43, Kind: "send_invoice", Queue: "mail", Attempt: 3, Begun: true, Started: noon, Ready: noon.Add(-time.Second)}}, More: 2, Metrics: &counted, CanBury: true}},
 		"database": {"/database", databasePage{Findings: seen([]report.Finding{finding}), Signs: seen(report.Facts{Sizes: []report.Size{{Name: "entries", Bytes: 3 << 30, Rows: 11_000_000}, {Name: "meta", Bytes: 8192}}}),
 			Leases: []store.Lease{{Name: "retention", Engine: 5, Instance: "one", Acquired: noon.Add(-time.Hour), Expires: noon.Add(5 * time.Second)}}, Schema: store.SchemaInfo{Where: "stint", Installed: 1, Known: 1}}},
 		"changes": {"/changes", changesPage{Filter: url.Values{}, Engines: map[string]string{"4": "killed <b>"}, Changes: []store.Change{

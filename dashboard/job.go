@@ -187,11 +187,14 @@ func (p jobPage) Timeline(now time.Time) template.HTML {
 	switch {
 	case p.State.Final():
 	case p.State == stint.Running:
-		lane, ready := chart.Lane{Name: next}, p.RunsFrom(now)
-		if ready.After(from) {
-			lane.Segments = append(lane.Segments, waited(len(p.Attempts), from, ready))
+		lane, began, name := chart.Lane{Name: next}, p.RunsSince(), "running"
+		if began.IsZero() {
+			began, name = p.readyAt(now), "ready, then running"
 		}
-		lane.Segments = append(lane.Segments, chart.Segment{Name: "ready, then running", Class: chart.Own, From: later(from, ready)})
+		if began.After(from) {
+			lane.Segments = append(lane.Segments, waited(len(p.Attempts), from, began))
+		}
+		lane.Segments = append(lane.Segments, chart.Segment{Name: name, Class: chart.Own, From: later(from, began)})
 		t.Lanes = append(t.Lanes, lane)
 	default:
 		t.Lanes = append(t.Lanes, chart.Lane{Name: next, Segments: []chart.Segment{waited(len(p.Attempts), from, time.Time{})}})
@@ -217,9 +220,16 @@ func runName(all []Record, i int, run string) string {
 	return fmt.Sprint(all[i].Attempt, run, before+1)
 }
 
-// RunsFrom is the earliest that the attempt began which goes on: when it was
-// ready. No store knows better before the engine records how it ended.
-func (p jobPage) RunsFrom(now time.Time) time.Time {
+// RunsSince is when the attempt began that goes on; zero until its engine has said so.
+func (p jobPage) RunsSince() time.Time {
+	if p.RunsOn == nil {
+		return time.Time{}
+	}
+	return p.RunsOn.Started
+}
+
+// readyAt is when the attempt was ready that goes on: it did not begin before.
+func (p jobPage) readyAt(now time.Time) time.Time {
 	ready := p.Due
 	if n := len(p.Attempts); n > 0 {
 		ready = later(ready, p.Attempts[n-1].Finished)

@@ -71,6 +71,9 @@ func (b *Dashboard) search(r *http.Request) (any, error) {
 		return nil, err
 	}
 	for _, way := range waysOf(p.Text) {
+		if way.last && len(p.Jobs)+len(p.Names) > 0 {
+			continue
+		}
 		if err := b.findJobs(ctx, &p, way); err != nil {
 			return nil, err
 		}
@@ -94,23 +97,24 @@ func (b *Dashboard) search(r *http.Request) (any, error) {
 type way struct {
 	how   string
 	query url.Values
+	last  bool // only if the ways before it found nothing
 }
 
-// waysOf are those of a text: an index leads to the jobs of all but the last, of an argument, which looks at the
+// waysOf are those of a text: an index leads to the jobs of all but that of an argument, which looks at the
 // newest jobs.
 func waysOf(text string) []way {
 	ways := []way{
-		{"About " + text, url.Values{"urn": {text}}},
-		{"With the tag " + text, url.Values{"tag": {text}}},
-		{"That come from each other: " + text, url.Values{"correlation": {text}}},
+		{"About " + text, url.Values{"urn": {text}}, false},
+		{"With the tag " + text, url.Values{"tag": {text}}, false},
+		{"That come from each other: " + text, url.Values{"correlation": {text}}, false},
 	}
 	if m := argument.FindStringSubmatch(text); m != nil {
 		if tag := m[1] + "=" + strings.TrimSpace(m[2]); tag != text {
-			ways = append(ways, way{"With the tag " + tag, url.Values{"tag": {tag}}})
+			ways = append(ways, way{"With the tag " + tag, url.Values{"tag": {tag}}, false})
 		}
-		ways = append(ways, way{"With the argument " + m[1], url.Values{"text": {"args." + m[1] + " = " + m[2]}}})
+		ways = append(ways, way{"With the argument " + m[1], url.Values{"text": {"args." + m[1] + " = " + m[2]}}, false})
 	}
-	return ways
+	return append(ways, way{"About what begins with " + text, url.Values{"urn": {text + "*"}}, true})
 }
 
 // findJobs adds the jobs that a text means in one way. Who may not see arguments does not find jobs by them.

@@ -17,9 +17,10 @@ type attempt struct {
 	stint.Run       // what the context leads to
 	runContext      runContext
 
-	s    *session
-	task *task
-	job  stint.Job // the handler's copy: changing it has no effect
+	s     *session
+	task  *task
+	job   stint.Job // the handler's copy: changing it has no effect
+	began time.Time
 
 	// For the goroutine that watches handlers which ignore the end of their context.
 	ignoredSince time.Time // when the context was first seen to have ended

@@ -37,6 +37,7 @@ func TestAJobLongerThanTheTimeToLiveRunsOnceWhileItsEngineBeats(t *testing.T) {
 		}
 		id := enqueue(t, s, "long", `{}`)
 		beats := map[time.Time]bool{}
+		var shown time.Time // as its start, while it ran
 		eventually(t, "it has ended", func() bool {
 			roster, err := s.Engines(t.Context())
 			if err != nil || len(roster) != 2 {
@@ -45,6 +46,9 @@ func TestAJobLongerThanTheTimeToLiveRunsOnceWhileItsEngineBeats(t *testing.T) {
 			for _, e := range roster {
 				if len(e.Running) == 1 {
 					beats[e.Beat] = true
+					if shown = e.Started[e.Running[0]]; shown.IsZero() {
+						t.Error("a beat says that it runs, and not since when")
+					}
 				}
 			}
 			if len(beats) == 4 {
@@ -54,6 +58,8 @@ func TestAJobLongerThanTheTimeToLiveRunsOnceWhileItsEngineBeats(t *testing.T) {
 		})
 		if job := info(t, s, id); began.Load() != 1 || job.State != stint.Completed || len(job.Attempts) != 1 {
 			t.Errorf("it began %d times and is %s after %d executions", began.Load(), job.State, len(job.Attempts))
+		} else if shown.Sub(job.Started).Abs() > 2*time.Second { // each of the two is late by as long as its statement took
+			t.Errorf("while it ran it showed as begun at %v, and afterwards at %v", shown, job.Started)
 		}
 	})
 }

@@ -33,7 +33,7 @@ func (s *session) perform(t *task, one *slot) store.Result {
 	if s.config.OnEvent != nil {
 		s.emit(event.Event{Type: event.EventStarted, Engine: s.token, Job: &e.Job, Slot: t.done.Slot, Ready: e.Ready})
 	}
-	a := &attempt{s: s, task: t, job: e.Job}
+	a := &attempt{s: s, task: t, job: e.Job, began: began}
 	a.job.Tags, a.job.MayHaveRun = slices.Clone(e.Tags), e.Suspect > 0
 	a.Job, a.Client, a.Reader, a.Steps = &a.job, s.client, s.reader, (*steps)(a)
 	if t.batch != nil {

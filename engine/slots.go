@@ -57,6 +57,15 @@ func (s *session) announcements() (list []store.Position) {
 	return list
 }
 
+// started says when the handlers began that run, for a beat.
+func (s *session) started() map[store.Position]time.Time {
+	at := map[store.Position]time.Time{}
+	for a := range s.attempts {
+		at[a.task.entry.Pos] = a.began
+	}
+	return at
+}
+
 // announced notes that the beat with the last announcements arrived.
 func (s *session) announced() {
 	for one := range s.eachSlot {

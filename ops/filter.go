@@ -20,7 +20,7 @@ type Filter struct {
 	Kind        string   `query:"kind" json:"kind,omitempty" maxLength:"255"`
 	Queue       string   `query:"queue" json:"queue,omitempty" maxLength:"255" doc:"Where the job is, or was last"`
 	Tag         string   `query:"tag" json:"tag,omitempty" maxLength:"255"`
-	URN         string   `query:"urn" json:"urn,omitempty" maxLength:"255"`
+	URN         string   `query:"urn" json:"urn,omitempty" maxLength:"255" doc:"What they are about; with an asterisk at its end, what that begins with: order:47*"`
 	Source      string   `query:"source" json:"source,omitempty" maxLength:"255"`
 	Correlation string   `query:"correlation" json:"correlation,omitempty" maxLength:"255" doc:"Jobs that come from each other: an id that they were given, or the first one's own"`
 	Schedule    string   `query:"schedule" json:"schedule,omitempty" maxLength:"255" doc:"The schedule that made them"`

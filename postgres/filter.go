@@ -42,17 +42,37 @@ func (s *Store) Find(ctx context.Context, f store.Filter) ([]stint.ID, error) {
 	return list, nil
 }
 
-// fewAvailable is up to how many jobs are looked at that may be available. With more
-// of them a walk from the newest job on finds some soon.
-const fewAvailable = 20_000
+// fewJobs is up to how many jobs are looked at that may be available, or whose URN begins with
+// a text. With more of them a walk from the newest job on finds some soon.
+const fewJobs = 20_000
 
-// few reports whether few jobs are available, where that decides how to look.
+// few reports whether few jobs have a URN in the filter's range or, without one, are available,
+// where that decides how to look.
 func (s *Store) few(ctx context.Context, f store.Filter) (few bool, err error) {
-	if !slices.Contains(f.States, stint.Available) || rare(f, func(any) string { return "null" }, true) == "" {
+	args := []any{fewJobs + 1}
+	value := func(v any) string { args = append(args, v); return fmt.Sprintf("$%d", len(args)) }
+	of := mayBe[stint.Available]
+	if _, _, ok := f.URNRange(); ok {
+		of = "select from stint.entries e where " + about(f, "e", value)
+	} else if !slices.Contains(f.States, stint.Available) || rare(f, func(any) string { return "null" }, true) == "" {
 		return false, nil
 	}
-	counts, err := page(ctx, s, "select count(*) from ("+mayBe[stint.Available]+" limit $1) a", []any{fewAvailable + 1}, pgx.RowTo[int64])
-	return len(counts) == 1 && counts[0] <= fewAvailable, err
+	counts, err := page(ctx, s, "select count(*) from ("+of+" limit $1) a", args, pgx.RowTo[int64])
+	return len(counts) == 1 && counts[0] <= fewJobs, err
+}
+
+// about is the condition on the URN of an entry, or of a job; empty without one.
+func about(f store.Filter, of string, value func(v any) string) string {
+	from, to, ok := f.URNRange()
+	switch {
+	case f.URN == "":
+		return ""
+	case !ok:
+		return of + ".urn = " + value(f.URN)
+	case to == "":
+		return of + ".urn >= " + value(from)
+	}
+	return of + ".urn >= " + value(from) + " and " + of + ".urn < " + value(to)
 }
 
 func page[V any](ctx context.Context, s *Store, text string, args []any, scan pgx.RowToFunc[V]) (list []V, err error) {
@@ -165,6 +185,9 @@ func jobsQuery(columns string, f store.Filter, few bool) (text string, args []an
 	}
 	from, id := "stint.jobs j", "j.id"
 	rare := rare(f, value, few)
+	if begin := beginning(f, value, few); rare == "" && begin != "" {
+		rare, f.URN = begin, ""
+	}
 	own := entered(f, value)
 	switch {
 	case rare != "":
@@ -191,10 +214,13 @@ func jobsQuery(columns string, f store.Filter, few bool) (text string, args []an
 // entered are conditions on what a job's entry says for ever, which the view
 // shows under the same names.
 func entered(f store.Filter, value func(v any) string) (conditions []string) {
-	for _, c := range [...]struct{ column, want string }{{"kind", f.Kind}, {"urn", f.URN}, {"source", f.Source}} {
+	for _, c := range [...]struct{ column, want string }{{"kind", f.Kind}, {"source", f.Source}} {
 		if c.want != "" {
 			conditions = append(conditions, "j."+c.column+" = "+value(c.want))
 		}
+	}
+	if urn := about(f, "j", value); urn != "" {
+		conditions = append(conditions, urn)
 	}
 	return conditions
 }
@@ -249,6 +275,19 @@ func rare(f store.Filter, value func(v any) string, few bool) string {
 		parts = append(parts, part)
 	}
 	return between(strings.Join(parts, " union all "), f, value)
+}
+
+// beginning is the query of the jobs whose URN begins with a text, if nothing else that the filter
+// names leads to fewer: from the newest on by the key of the entries, unless few of them fit.
+func beginning(f store.Filter, value func(v any) string, few bool) string {
+	if _, _, ok := f.URNRange(); !ok || f.Tag != "" || f.Correlation != "" || f.Schedule != "" || f.Flow != 0 {
+		return ""
+	}
+	ids := "select e.pos as id from stint.entries e where " + about(f, "e", value) + bounds(f, "e.pos", value)
+	if few {
+		return "select u.id from unnest(array(" + ids + ")) as u(id)"
+	}
+	return ids
 }
 
 // between takes of a query's ids those between the filter's two.

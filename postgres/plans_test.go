@@ -378,7 +378,7 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 		}
 		state := func(all ...stint.State) []stint.State { return all }
 		for _, f := range []store.Filter{
-			{Limit: 50}, {Tag: "t", Limit: 20}, {URN: "urn:5"}, {Tag: "t", URN: "urn:5"},
+			{Limit: 50}, {Tag: "t", Limit: 20}, {URN: "urn:5"}, {URN: "urn:5*"}, {Tag: "t", URN: "urn:5"},
 			{Correlation: "5"}, {Correlation: id.String(), Limit: 20}, {Correlation: "5", States: state(stint.Completed, stint.Failed)},
 			{Correlation: "5", States: state(stint.Scheduled), Source: "s", Before: id},
 			{States: state(stint.Failed), Limit: 20}, {States: state(stint.Failed), Before: id, Kind: "k", Limit: 20},

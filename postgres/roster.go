@@ -113,7 +113,10 @@ with settled as (
 update stint.beats b
 set beat = clock_timestamp(), low = greatest(b.low, $2), up_since = pg_postmaster_start_time(),
     number = case when b.timeline = fence.timeline then greatest(b.number, $4) else b.number end,
-    running = case when $4 >= b.number then $3 else b.running end
+    running = case when $4 >= b.number then $3 else b.running end,
+    started = case when $4 >= b.number then array(
+      select coalesce(clock_timestamp() - r.ago * interval '1 microsecond', b.started[array_position(b.running, r.pos)])
+      from unnest($3::bigint[], $6::bigint[]) with ordinality as r(pos, ago, i) order by r.i) else b.started end
 from stint.engines e, (select pg_advisory_xact_lock_shared($1::bigint), stint.durable(), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline) fence
 where b.token = $1 and e.token = b.token
 returning true, clock_timestamp(), b.drain or (select m.oldest > $5 from stint.meta m), b.timeline = fence.timeline`
@@ -132,7 +135,13 @@ func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.He
 		}
 		return err
 	}
-	beat := statement{s.sql.beat, []any{engine, b.Low, notNil(b.Running), b.Number, len(s.steps)}}
+	now, ago := time.Now(), make([]*int64, len(b.Running))
+	for i, pos := range b.Running {
+		if began, ok := b.Started[pos]; ok {
+			ago[i] = new(age(now, began))
+		}
+	}
+	beat := statement{s.sql.beat, []any{engine, b.Low, notNil(b.Running), b.Number, len(s.steps), ago}}
 	if len(b.Logs) == 0 {
 		err = s.once(ctx, scan, beat.text, beat.args...)
 	} else {
@@ -257,15 +266,22 @@ func (s *Store) Announced(ctx context.Context, engine store.EngineID) ([]store.E
 func (s *Store) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 	return collect(ctx, s.work(), "list engines", s.sql.in(`
 		select e.token, e.instance, e.host, e.boot_id, e.pid, e.pid_started, e.version, e.queues, e.kinds, e.slots,
-		       e.ttl, e.max_outage, e.joined, b.beat, b.running, b.low, b.drain
+		       e.ttl, e.max_outage, e.joined, b.beat, b.running, b.started, b.low, b.drain
 		from stint.engines e join stint.beats b using (token) order by e.joined, e.token`), nil, func(row pgx.CollectableRow) (store.EngineInfo, error) {
 		var (
 			e           store.EngineInfo
 			ttl, outage int64
+			started     []*time.Time
 		)
 		err := row.Scan(&e.Token, &e.Instance, &e.Host, &e.BootID, &e.PID, &e.PIDStarted, &e.Version, &e.Queues, &e.Kinds,
-			&e.Slots, &ttl, &outage, &e.Joined, &e.Beat, &e.Running, &e.Low, &e.Draining)
+			&e.Slots, &ttl, &outage, &e.Joined, &e.Beat, &e.Running, &started, &e.Low, &e.Draining)
 		e.TimeToLive, e.MaxOutage = time.Duration(ttl)*time.Millisecond, time.Duration(outage)*time.Millisecond
+		e.Started = map[store.Position]time.Time{}
+		for i, t := range started {
+			if t != nil && i < len(e.Running) {
+				e.Started[e.Running[i]] = *t
+			}
+		}
 		return e, err
 	})
 }

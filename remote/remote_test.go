@@ -156,7 +156,7 @@ func lively(t *testing.T, st anyStore) {
 	if len(claim.Positions) != 1 {
 		t.Fatalf("the engine took %v", claim)
 	}
-	_, err = st.Heartbeat(ctx, holder, store.Heartbeat{Number: 1, Running: claim.Positions})
+	_, err = st.Heartbeat(ctx, holder, store.Heartbeat{Number: 1, Running: claim.Positions, Started: map[store.Position]time.Time{claim.Positions[0]: time.Now().Add(-time.Minute)}})
 	check(err)
 	entries, err := st.Fetch(ctx, claim.Positions)
 	check(err)
@@ -339,8 +339,8 @@ func showsTheSame(t *testing.T, st anyStore, server *remote.Store) {
 	job, err := view.JobOf(ctx, st, running[0])
 	got, gotErr := ops.ShowJob.Call(ctx, server, ops.ShowInput{ID: int64(running[0])})
 	same("a job", job, got, err, gotErr)
-	if got.RunsOn == nil || got.RunsOn.Instance != "two" {
-		t.Errorf("it runs on %+v", got.RunsOn)
+	if on := got.RunsOn; on == nil || on.Instance != "two" || on.State != view.Working || on.Started.IsZero() || time.Since(on.Started) < 50*time.Second {
+		t.Errorf("it runs on %+v", on)
 	}
 	if len(got.Steps) != 4 || got.Steps[3].Bytes != view.MostResult+2 {
 		t.Errorf("its steps are %+v", got.Steps)

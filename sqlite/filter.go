@@ -3,6 +3,8 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"math"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -78,7 +80,17 @@ func jobsQuery(columns string, f store.Filter) (text string, args []any) {
 	if f.Tag != "" {
 		add("j.id in (select job from stint_job_tags where tag = ?)", f.Tag)
 	}
-	if f.URN != "" {
+	if from, to, ok := f.URNRange(); ok {
+		ids, values := "select pos from stint_entries where urn >= ?", []any{from}
+		if to != "" {
+			ids, values = ids+" and urn < ?", append(values, to)
+		}
+		if alone := (store.Filter{URN: f.URN, Before: f.Before, After: f.After, Limit: f.Limit}); reflect.DeepEqual(f, alone) {
+			// Of many that fit only a page is looked up.
+			ids, values = ids+" and pos < ? and pos > ? order by pos desc limit ?", append(values, int64(cmp.Or(f.Before, math.MaxInt64)), int64(f.After), max(0, cmp.Or(f.Limit, 100)))
+		}
+		add("j.id in ("+ids+")", values...)
+	} else if f.URN != "" {
 		add("j.id in (select ifnull(job, pos) from stint_entries where urn = ?)", f.URN)
 	}
 	if f.Schedule != "" {

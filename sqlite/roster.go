@@ -77,7 +77,10 @@ const (
 	beatSQL = `
 	update stint_beats
 	set beat = ?1, low = max(low, ?2), number = max(number, ?5),
-	    running = case when ?5 >= number then ?3 else running end
+	    running = case when ?5 >= number then ?3 else running end,
+    started = case when ?5 >= number then (
+      select json_group_object(p.value, ifnull(?7 ->> ('$."' || p.value || '"'), started ->> ('$."' || p.value || '"')))
+      from json_each(?3) p) else started end
 	where token = ?4 returning drain or ?6 < (select oldest from stint_meta)`
 	drainSQL     = `update stint_beats set drain = 1 where token = ?`
 	keepDrainSQL = `update stint_engine_history set drain = 1 where token = ?` // for when it is buried before it learns of it
@@ -93,7 +96,15 @@ func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.He
 	err = s.write(ctx, func(c *conn) (bool, error) {
 		stands := false
 		now := time.Now()
-		err := c.query(beatSQL, []any{micro(now), b.Low, arrayOf(b.Running), int64(engine), b.Number, len(s.steps)}, func(q *stmt) error {
+		ages := map[store.Position]int64{}
+		for pos, began := range b.Started {
+			ages[pos] = micro(now.Add(-max(0, now.Sub(began))))
+		}
+		started, err := json.Marshal(ages)
+		if err != nil {
+			return false, err
+		}
+		err = c.query(beatSQL, []any{micro(now), b.Low, arrayOf(b.Running), int64(engine), b.Number, len(s.steps), string(started)}, func(q *stmt) error {
 			stands, orders.Drain = true, q.ColumnInt64(0) != 0
 			return nil
 		})
@@ -183,7 +194,7 @@ func (s *Store) Announced(ctx context.Context, engine store.EngineID) ([]store.E
 
 const enginesSQL = `
 select h.token, h.instance, h.host, h.boot_id, h.pid, h.pid_started, h.version, h.queues, h.kinds, h.slots, h.ttl,
-       h.joined, b.beat, b.running, b.drain, e.locked, b.low
+       h.joined, b.beat, b.running, b.drain, e.locked, b.low, b.started
 from stint_engines e
 join stint_engine_history h on h.token = e.token
 join stint_beats b on b.token = e.token
@@ -215,7 +226,17 @@ func (s *Store) roster(c *conn) (engines []store.EngineInfo, err error) {
 			place := s.places.of(e.Token)
 			e.Held, e.Gone = place == exclusive, place == unlocked
 		}
-		e.Running, err = list[store.Position](q, 13)
+		if e.Running, err = list[store.Position](q, 13); err != nil {
+			return err
+		}
+		var started map[store.Position]*int64
+		err = json.Unmarshal([]byte(q.ColumnText(17)), &started)
+		e.Started = map[store.Position]time.Time{}
+		for pos, at := range started {
+			if at != nil {
+				e.Started[pos] = fromMicro(*at)
+			}
+		}
 		engines = append(engines, e)
 		return err
 	})

@@ -4,7 +4,9 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stint-go/stint"
 )
@@ -25,7 +27,7 @@ type Filter struct {
 	Kind   string
 	Queue  string // where the job is, or was last
 	Tag    string
-	URN    string
+	URN    string // what the job is about; "order:47*" is all that begins with order:47: see [Filter.URNRange]
 	Source string
 	Faulty bool // only jobs that count as faulty: see [stint.JobInfo]
 
@@ -105,6 +107,25 @@ func (f Filter) Walks() bool {
 	}
 	return len(f.States) > 0 || f.Kind != "" || f.Queue != "" || f.Source != "" || f.NotRetried || f.Longer > 0 || f.Outcome != 0 ||
 		!f.Created.IsZero() || !f.Due.IsZero() || !f.Finished.IsZero()
+}
+
+// URNRange returns between which texts the URNs of the jobs are, in the order of their bytes: from
+// one up to another, exclusively. That is so if URN ends with an asterisk, and then it is what they
+// begin with; otherwise ok is false. An empty to is no bound.
+func (f Filter) URNRange() (from, to string, ok bool) {
+	from, ok = strings.CutSuffix(f.URN, "*")
+	if !ok {
+		return "", "", false
+	}
+	for r := []rune(from); len(r) > 0; r = r[:len(r)-1] {
+		if last := &r[len(r)-1]; *last < utf8.MaxRune {
+			if *last++; *last == 0xd800 { // those up to 0xdfff are no characters
+				*last = 0xe000
+			}
+			return from, string(r), true
+		}
+	}
+	return from, "", true
 }
 
 // Is reports whether one of the filter's states is s; without any, each is.

@@ -50,3 +50,20 @@ func TestAFilterThatNamesAnythingDoesNotChooseAll(t *testing.T) {
 		}
 	}
 }
+
+func TestAURNWithAnAsteriskIsARangeOfBytes(t *testing.T) {
+	for urn, want := range map[string][2]string{
+		"order:47*": {"order:47", "order:48"}, "*": {"", ""}, "a**": {"a*", "a+"}, "ü*": {"ü", "ý"},
+		"a\ud7ff*": {"a\ud7ff", "a\ue000"}, "a\U0010ffff*": {"a\U0010ffff", "b"}, "\U0010ffff*": {"\U0010ffff", ""},
+	} {
+		from, to, ok := store.Filter{URN: urn}.URNRange()
+		if !ok || from != want[0] || to != want[1] {
+			t.Errorf("%q is from %q to %q, %v", urn, from, to, ok)
+		}
+	}
+	for _, urn := range []string{"", "order:47", "order:*47"} {
+		if from, to, ok := (store.Filter{URN: urn}).URNRange(); ok {
+			t.Errorf("%q is from %q to %q", urn, from, to)
+		}
+	}
+}

@@ -117,26 +117,27 @@ type OrphanRecoverer interface {
 
 // EngineInfo is an engine as the roster shows it.
 type EngineInfo struct {
-	Token      EngineID      `json:"id,string"`
-	Instance   string        `json:"instance"`
-	Host       string        `json:"host"`
-	BootID     string        `json:"boot_id,omitempty"`
-	PID        int           `json:"pid"`
-	PIDStarted int64         `json:"pid_started,omitempty"` // clock ticks after boot, where the system tells
-	Version    string        `json:"version"`
-	Queues     []string      `json:"queues"`
-	Kinds      []string      `json:"kinds"`
-	Slots      int           `json:"slots"`
-	TimeToLive time.Duration `json:"time_to_live"`
-	MaxOutage  time.Duration `json:"max_outage,omitempty"` // how long the store may be away from it before it gives up what it runs, if it can tell that from its own death
-	Joined     time.Time     `json:"joined"`               // set by the store
-	Beat       time.Time     `json:"last_beat"`            // set by the store: the last beat
-	Running    []Position    `json:"running"`              // announced by the last beat
-	Former     EngineID      `json:"-"`                    // which the engine was before it was buried and joined again; 0 for none. Said when it joins, and not read
-	Low        int64         `json:"-"`                    // by the last beat, no claim of a lower number has anything open
-	Draining   bool          `json:"draining,omitempty"`
-	Held       bool          `json:"process_lives,omitempty"` // its process lives, whatever the beat says
-	Gone       bool          `json:"process_gone,omitempty"`  // its process does not, whatever the beat says
+	Token      EngineID               `json:"id,string"`
+	Instance   string                 `json:"instance"`
+	Host       string                 `json:"host"`
+	BootID     string                 `json:"boot_id,omitempty"`
+	PID        int                    `json:"pid"`
+	PIDStarted int64                  `json:"pid_started,omitempty"` // clock ticks after boot, where the system tells
+	Version    string                 `json:"version"`
+	Queues     []string               `json:"queues"`
+	Kinds      []string               `json:"kinds"`
+	Slots      int                    `json:"slots"`
+	TimeToLive time.Duration          `json:"time_to_live"`
+	MaxOutage  time.Duration          `json:"max_outage,omitempty"` // how long the store may be away from it before it gives up what it runs, if it can tell that from its own death
+	Joined     time.Time              `json:"joined"`               // set by the store
+	Beat       time.Time              `json:"last_beat"`            // set by the store: the last beat
+	Running    []Position             `json:"running"`              // announced by the last beat
+	Started    map[Position]time.Time `json:"-"`                    // when those of them began of which a beat said it, by the store's clock
+	Former     EngineID               `json:"-"`                    // which the engine was before it was buried and joined again; 0 for none. Said when it joins, and not read
+	Low        int64                  `json:"-"`                    // by the last beat, no claim of a lower number has anything open
+	Draining   bool                   `json:"draining,omitempty"`
+	Held       bool                   `json:"process_lives,omitempty"` // its process lives, whatever the beat says
+	Gone       bool                   `json:"process_gone,omitempty"`  // its process does not, whatever the beat says
 }
 
 // WorkerBoot is the boot id of engines that work for somebody outside their process.
@@ -171,6 +172,10 @@ type Heartbeat struct {
 	// Running are the entries that its slots work on now, and of those that
 	// must run at most once also what has ended and is not yet recorded.
 	Running []Position
+
+	// Started is when the attempts at some of Running began, by this process's clock. Of one
+	// that is not in it the store keeps what an earlier beat of the engine said.
+	Started map[Position]time.Time
 
 	// Low is a promise: every claim of this engine with a lower serial
 	// number has an outcome for each entry, and no request with a lower

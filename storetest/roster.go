@@ -68,6 +68,36 @@ var rosterTests = []test{
 		t.must(errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: 4, Running: p[1:]})))
 		equalAll(t, t.engine(w).Running, p[1:], "running %v, want %v as the fourth beat said")
 	}},
+	{"A beat says when attempts began, and what it does not say stands", func(t *T) {
+		t.enqueue(jobs(4, "k")...)
+		w := t.join("k")
+		p := positions(w.ClaimAll())
+		now := t.now()
+		began := map[store.Position]time.Time{p[0]: time.Now().Add(-time.Hour), p[1]: time.Now().Add(-time.Minute), p[3]: time.Now()}
+		beat := func(number int64, running []store.Position, began map[store.Position]time.Time) map[store.Position]time.Time {
+			t.must(errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Number: number, Running: running, Started: began})))
+			return t.engine(w).Started
+		}
+		about := func(got time.Time, ago time.Duration) {
+			t.Helper()
+			// By the store's clock, and late by as long as the beat took.
+			expect(t, got.Sub(now.Add(-ago)).Abs() < 10*time.Second, "an attempt that began %v ago shows as begun at %v, now is %v", ago, got, now)
+		}
+		got := beat(1, p[:3], began) // the last one does not run as far as this says
+		expect(t, len(got) == 2, "of three that run, two of which are known, it shows %v", got)
+		about(got[p[0]], time.Hour)
+		about(got[p[1]], time.Minute)
+		noDiff(t, cmp.Diff(got, beat(2, p, nil)), "after a beat without times (-before +after)")
+		noDiff(t, cmp.Diff(got, beat(1, p, map[store.Position]time.Time{p[2]: time.Now()})), "after a beat that was held up (-before +after)")
+		got = beat(3, p[1:], map[store.Position]time.Time{p[2]: time.Now().Add(time.Hour)})
+		expect(t, len(got) == 2, "it shows %v of two", got)
+		about(got[p[1]], time.Minute)
+		about(got[p[2]], 0) // nothing began in the future
+		got = beat(4, nil, nil)
+		expect(t, len(got) == 0, "of nothing that runs it shows %v", got)
+		got = beat(5, p[:2], nil)
+		expect(t, len(got) == 0, "it shows %v of what an earlier beat said ended", got)
+	}},
 	{"A beat brings nobody back", func(t *T) {
 		never, w := NewWorker(t, t.Store), t.join("k")
 		w.Leave()

@@ -24,6 +24,7 @@ type HeldJob struct {
 	Queue   string    `json:"queue"`
 	Attempt int       `json:"attempt"`
 	Begun   bool      `json:"begun" doc:"Its engine announced it"`
+	Started time.Time `json:"started,omitzero" doc:"Since when it runs; absent until its engine says so, a few seconds after the start"`
 	Ready   time.Time `json:"ready"`
 }
 
@@ -118,7 +119,7 @@ func HeldBy(ctx context.Context, st Store, e store.EngineInfo) (Engine, error) {
 	entries, err := st.Fetch(ctx, at)
 	for _, entry := range entries {
 		shown.Holds = append(shown.Holds, HeldJob{
-			ID: entry.ID, Kind: entry.Kind, Queue: entry.Queue, Attempt: entry.Attempt, Begun: slices.Contains(e.Running, entry.Pos), Ready: entry.Ready,
+			ID: entry.ID, Kind: entry.Kind, Queue: entry.Queue, Attempt: entry.Attempt, Begun: slices.Contains(e.Running, entry.Pos), Started: e.Started[entry.Pos], Ready: entry.Ready,
 		})
 	}
 	return shown, err

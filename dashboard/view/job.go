@@ -88,6 +88,19 @@ type Runner struct {
 	Host     string         `json:"host"`
 	PID      int            `json:"pid"`
 	Beat     time.Time      `json:"last_beat"` // when it last said so
+	State    Condition      `json:"state" doc:"How the engine is: of one that is gone or silent, which counts as dead, another engine takes the job over"`
+	Started  time.Time      `json:"started,omitzero" doc:"Since when it runs the job; absent until the engine says so, a few seconds after the start"`
+}
+
+// TroubleInWords says what is wrong with the engine; empty for nothing.
+func (r Runner) TroubleInWords() string {
+	switch r.State {
+	case Gone, Silent:
+		return "it counts as dead, and an engine that runs takes the job over"
+	case Stuck:
+		return "its process lives and sends no heartbeat"
+	}
+	return ""
 }
 
 // RunnerOf finds the engine of a crew that performs a job: the one that announced
@@ -104,10 +117,14 @@ func RunnerOf(ctx context.Context, st Store, c Crew, j *stint.JobInfo) (*Runner,
 	if err != nil {
 		return nil, err
 	}
+	now, err := Now(ctx, st)
+	if err != nil {
+		return nil, err
+	}
 	for _, entry := range entries {
 		for _, e := range c.Engines {
 			if entry.ID == j.ID && slices.Contains(e.Running, entry.Pos) {
-				return &Runner{e.Token, e.Instance, e.Host, e.PID, e.Beat}, nil
+				return &Runner{e.Token, e.Instance, e.Host, e.PID, e.Beat, ConditionOf(e, now), e.Started[entry.Pos]}, nil
 			}
 		}
 	}

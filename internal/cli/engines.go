@@ -173,6 +173,9 @@ func (a *app) showEngine(e ops.ShownEngine, now time.Time) {
 		if j.Begun {
 			state = "running"
 		}
+		if !j.Started.IsZero() {
+			state += ", begun " + words.Ago(j.Started, now)
+		}
 		return row{j.ID, j.Kind, j.Queue, j.Attempt, words.Ago(j.Ready, now), state}
 	})
 }

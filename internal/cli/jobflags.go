@@ -137,7 +137,7 @@ func (f *filterFlags) add(flags *pflag.FlagSet, flows bool) {
 	nameFlag(own, &f.filter.Kind, "kind", "only jobs of this kind")
 	nameFlag(own, &f.filter.Queue, "queue", "only jobs of this queue")
 	nameFlag(own, &f.filter.Tag, "tag", "only jobs with this tag")
-	nameFlag(own, &f.filter.URN, "urn", "only jobs about this thing")
+	nameFlag(own, &f.filter.URN, "urn", "only jobs about this thing; order:47* is all that begins so")
 	nameFlag(own, &f.filter.Source, "source", "only jobs from this source")
 	nameFlag(own, &f.filter.Correlation, "correlation", "only jobs with this correlation id: a given one, or the id of the first job")
 	nameFlag(own, &f.filter.Schedule, "schedule", "only jobs that this schedule made")

@@ -66,6 +66,7 @@ Examples:
   stint jobs list --state failed,retrying --kind sh
   stint jobs list --faulty
   stint jobs list --tag customer:42 --json
+  stint jobs list --urn 'order:47*'
   stint jobs list --correlation 12
   stint jobs list --outcome lost --finished-after 12h
   stint jobs watch $(stint jobs list --tag batch --ids)`
@@ -185,10 +186,11 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 	}
 	if r := shown.RunsOn; r != nil {
 		runs := fmt.Sprintf("%s (%s, pid %d), last heartbeat %s", r.Instance, r.Host, r.PID, words.Ago(r.Beat, now))
-		if slices.ContainsFunc(engines.Engines, func(e store.EngineInfo) bool { return e.Token == r.Token && e.Silent(now) }) {
-			runs += ": it counts as dead, and an engine that runs takes the job over"
+		if trouble := r.TroubleInWords(); trouble != "" {
+			runs += ": " + trouble
 		}
 		d.add("runs on", runs)
+		d.add("runs since", r.Started)
 	}
 	queue := j.Queue
 	if slices.Contains(engines.Paused, queue) {

@@ -77,7 +77,7 @@ create table stint.entries (
   args     jsonb, -- what to do it with; null when body has it
   retry    jsonb,                -- a policy that was not in policies when the job came
   tags     text[], -- to find jobs by; null for none
-  urn      text, -- what the job is about
+  urn      text collate "C", -- what the job is about; an index finds what begins with a text only in the order of bytes
   source   text, -- where it came from
   metadata jsonb, -- an object of the producer's own
   correlation text,              -- null when it is the job's id
@@ -425,6 +425,7 @@ create table stint.beats (
   number  bigint      not null default 0,    -- of the beat that said the following
   low     bigint      not null default 0,    -- no claim with a lower serial is unfinished
   running bigint[]    not null default '{}', -- what the slots work on
+  started timestamptz[] not null default '{}', -- when the attempt at each of those began; null where no beat said it
   drain   boolean     not null default false, -- asked to take no more and leave
   asleep  boolean     not null default false, -- to be rung for jobs that are ready
   up_since timestamptz not null default pg_postmaster_start_time(), -- when the server was started that the last sign of life reached

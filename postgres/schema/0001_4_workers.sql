@@ -97,9 +97,9 @@ create function stint.worker_announce(p_worker bigint) returns void language sql
 set search_path = pg_catalog, pg_temp
 as $$
   update stint.beats b
-  set beat = clock_timestamp(), up_since = pg_postmaster_start_time(), number = b.number + 1, running = h.running,
+  set beat = clock_timestamp(), up_since = pg_postmaster_start_time(), number = b.number + 1, running = h.running, started = h.started,
       low = coalesce(h.low, (select max(c.serial) + 1 from stint.claims c where c.engine = p_worker), b.low)
-  from (select min(w.serial) as low, coalesce(array_agg(w.pos), '{}') as running from stint.worker_held(p_worker) w) h
+  from (select min(w.serial) as low, coalesce(array_agg(w.pos), '{}') as running, coalesce(array_agg(w.made), '{}') as started from stint.worker_held(p_worker) w) h
   where b.token = p_worker
 $$;
 

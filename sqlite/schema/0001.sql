@@ -365,6 +365,7 @@ create table stint_beats (
   number  integer not null default 0, -- of the beat that said the following
   low     integer not null,      -- no claim with a lower serial is unfinished
   running text not null check (json_valid(running)), -- what the slots work on
+  started text not null default '{}', -- when the attempts at some of those began, by their positions
   drain   integer not null default 0 check (drain in (0, 1)) -- asked to take no more and leave
 ) strict;
 
