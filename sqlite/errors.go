@@ -80,7 +80,7 @@ func translate(err error) error {
 	has := func(s string) bool { return strings.Contains(text, s) }
 	switch {
 	case !errors.Is(err, sqlite3.ERROR):
-	case has("no such "): // table, index, column, function
+	case has("no such "), has("unknown function"): // table, index, column; a function that the schema names
 		return fmt.Errorf("%w: it is not installed, or part of it is missing, which stint doctor finds: %w", store.ErrSchema, err)
 	case has("unsupported file format"), has("malformed JSON"):
 		return fmt.Errorf("%s: %w", damaged, err)
