@@ -365,6 +365,7 @@ create table stint_beats (
   number  integer not null default 0, -- of the beat that said the following
   low     integer not null,      -- no claim with a lower serial is unfinished
   running text not null check (json_valid(running)), -- what the slots work on
+  slots   integer not null default 0, -- how many there are now; 0 for as many as when it joined
   drain   integer not null default 0 check (drain in (0, 1)) -- asked to take no more and leave
 ) strict;
 
