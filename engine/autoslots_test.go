@@ -63,7 +63,10 @@ func TestAnEngineFindsNoMoreSlotsForHandlersThatCalculate(t *testing.T) {
 	s := openSQLite(t)
 	mux := stint.NewMux()
 	processor := make(chan struct{}, 2) // of which each job takes a slice at a time
+	var ran atOnce
+	var slots atomic.Int64 // the most that there were
 	handle(mux, "work", func(context.Context, *stint.Job) error {
+		defer ran.begin()()
 		for range 4 {
 			processor <- struct{}{}
 			time.Sleep(5 * time.Millisecond)
@@ -72,7 +75,12 @@ func TestAnEngineFindsNoMoreSlotsForHandlersThatCalculate(t *testing.T) {
 		return nil
 	})
 	fill(t, s, "work", 20_000, stint.DefaultQueue)
-	e, err := engine.New(s, mux, engine.Config{Slots: 4, MaxSlots: 64, Grace: 5 * time.Second})
+	slots.Store(4)
+	e, err := engine.New(s, mux, engine.Config{Slots: 4, MaxSlots: 64, Grace: 5 * time.Second, OnEvent: func(e event.Event) {
+		if e.Type == event.EventSlots {
+			slots.Store(max(slots.Load(), int64(e.Count)))
+		}
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +98,9 @@ func TestAnEngineFindsNoMoreSlotsForHandlersThatCalculate(t *testing.T) {
 		if seen[n] > seen[usual] {
 			usual = n
 		}
+	}
+	if n := ran.most.Load(); n > slots.Load() {
+		t.Errorf("%d jobs ran at once, and it had %d slots at most", n, slots.Load())
 	}
 	if usual > 8 {
 		t.Errorf("it had %d slots for most of the time, where 2 are enough and 4 are the least: %v", usual, seen)

@@ -47,7 +47,7 @@ const (
 	whyFull  = "the processor or the memory is in use"
 	whyFewer = "fewer slots did as much"
 	whyNeeds = "fewer slots did less"
-	whyEnd   = "there was too little work for a trial"
+	whyEnd   = "not all slots were in use"
 )
 
 const (
@@ -181,7 +181,7 @@ func (t *tuner) decide(s sample) (n int, fresh bool) {
 	if !s.backlog {
 		if t.now.idle++; s.idle || t.now.idle > 2+t.now.samples/5 {
 			if t.trial != t.n {
-				t.trial, t.why = t.n, whyEnd
+				t.trial, t.left, t.why = t.n, firstRest, whyEnd
 			}
 			t.now = window{}
 			return t.n, true
