@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -81,6 +82,8 @@ func figureInWords(figure any) string {
 		return "none"
 	case int64:
 		return words.Count(f)
+	case string:
+		return cmp.Or(f, "none")
 	}
 	return fmt.Sprint(figure)
 }

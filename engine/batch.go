@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -189,11 +190,15 @@ func (s *session) runBatch(b *batch, one *slot, ended chan<- *task) {
 	}
 	one.batch.Store(b)
 	began := time.Now()
-	hooked := s.performBatch(b, tasks, func(t *task) { s.sendOutcome(t, ended) })
+	var good atomic.Int64
+	hooked := s.performBatch(b, tasks, func(t *task) { good.Add(int64(goodJobs(t))); s.sendOutcome(t, ended) })
 	one.batch.Store(nil)
 	ran := time.Since(began)
 	if !hooked {
 		s.awaitHookRoom()
+	}
+	if b.pool.auto != nil {
+		b.pool.auto.ran(tasks[0].entry.Kind, began, int(good.Load()))
 	}
 	s.batchEnded(b, ran)
 }

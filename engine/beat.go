@@ -182,7 +182,7 @@ func (s *session) sendBeat(ctx context.Context, number int64, until time.Time) e
 	limit, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	low := s.inflight.low()
-	beat := store.Heartbeat{Number: number, Running: s.inflight.running(s.announcements()), Started: s.started(), Low: low}
+	beat := store.Heartbeat{Number: number, Running: s.inflight.running(s.announcements()), Started: s.started(), Low: low, Slots: s.slotsNow()}
 	logs := s.logs.gather(s)
 	beat.Logs = logs.records
 	sent := time.Now()

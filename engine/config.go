@@ -30,6 +30,13 @@ type Config struct {
 	// processor, see [DefaultSlots].
 	Slots int
 
+	// MaxSlots, if it is not 0, has the engine find by itself how many slots it has use for: Slots at least,
+	// and this many at most; [DefaultMaxSlots] is usual. It has more while jobs wait and more slots get through
+	// them faster, as with handlers that mostly wait for others, and goes back where they do not. It never
+	// interrupts a job for that. [Engine.Metrics] says how many slots there are now, and why. It cannot be
+	// given with QueueSlots or Beside.
+	MaxSlots int
+
 	// QueueSlots gives queues slots of their own, in place of Slots: this many jobs of a queue run
 	// at once, whatever waits in the other queues. "*" stands for all queues that are not named;
 	// they share its slots. Without "*" the engine works on the named queues only.

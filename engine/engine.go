@@ -34,6 +34,7 @@ type Engine struct {
 	last           store.EngineID // that the engine was in the roster; of Run
 	former         []*session     // fenced, and perhaps in the roster; of Run, and of the session that it runs
 	guests         guests         // engines beside this one
+	tuner          *tuner         // of the session that runs; nil if the number of slots is fixed
 }
 
 // New makes an engine for the kinds of the mux. It does not touch the store. The error says which
@@ -49,6 +50,9 @@ func New(jobs store.Store, mux *stint.Mux, config Config) (*Engine, error) {
 	}
 	if err := e.checkKeys(); err != nil {
 		return nil, err
+	}
+	if c.MaxSlots > c.Slots {
+		e.tuner = newTuner(c.Slots, c.MaxSlots)
 	}
 	e.reader, _ = jobs.(store.Reader)
 	_, e.keepsLogs = jobs.(store.LogReader)

@@ -39,7 +39,7 @@ func (s *session) runSlot(all *sync.WaitGroup, p *pool, one *slot, ended chan<- 
 			s.runSlot(all, p, one, ended)
 		}()
 		for {
-			if t = s.nextTask(p); t == nil {
+			if t = s.nextTask(p, one); t == nil {
 				return
 			}
 			p.started.Add(1)
@@ -63,15 +63,24 @@ func (s *session) runSlot(all *sync.WaitGroup, p *pool, one *slot, ended chan<- 
 			done := s.conclude(t, s.perform(t, one)) // conclude calls methods of the handler's error
 			over = true
 			one.pos.Store(0)
-			s.sendOutcome(done, ended)
+			if p.auto == nil {
+				s.sendOutcome(done, ended)
+				continue
+			}
+			kind, began, good := t.entry.Kind, done.done.Started, goodJobs(done)
+			s.sendOutcome(done, ended) // while the database is slow it holds the slot
+			p.auto.ran(kind, began, good)
 		}
 	})
 }
 
 // nextTask returns the next task for a slot; nil means that none will come.
-func (s *session) nextTask(p *pool) *task {
+func (s *session) nextTask(p *pool, one *slot) *task {
 	if len(p.ready) == 0 {
 		s.meters.starved.Add(1)
+	}
+	if p.auto != nil {
+		return p.auto.next(p.ready, one.number)
 	}
 	return <-p.ready
 }

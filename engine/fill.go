@@ -42,12 +42,20 @@ func (c *Config) fillQueues() error {
 		c.Queues = nil
 	}
 	c.Slots = cmp.Or(c.Slots, DefaultSlots())
-	return refuse(c.Slots < 0 || c.Slots > maxSlots, "slots", "%d is not between 1 and %d", c.Slots, maxSlots)
+	return cmp.Or(
+		refuse(c.Slots < 0 || c.Slots > maxSlots, "slots", "%d is not between 1 and %d", c.Slots, maxSlots),
+		refuse(c.MaxSlots < 0 || c.MaxSlots > maxSlots, "slots", "at most %d is not between 1 and %d", c.MaxSlots, maxSlots),
+		refuse(c.MaxSlots > 0 && c.MaxSlots < c.Slots, "slots", "from %d to %d is nothing", c.Slots, c.MaxSlots),
+		refuse(c.MaxSlots > 0 && c.Beside != nil, "slots", "an engine beside another one does not find their number by itself"),
+	)
 }
 
 // DefaultSlots is how many jobs an engine runs at once if Config.Slots is zero: four for each
 // processor that Go may use.
 func DefaultSlots() int { return 4 * runtime.GOMAXPROCS(0) }
+
+// DefaultMaxSlots is the usual [Config.MaxSlots]: a hundred for each processor that Go may use.
+func DefaultMaxSlots() int { return min(maxSlots, 100*runtime.GOMAXPROCS(0)) }
 
 // fillSlots works out how many slots there are in all, and for which queues.
 func (c *Config) fillSlots() error {
@@ -56,6 +64,9 @@ func (c *Config) fillSlots() error {
 	}
 	if c.Slots != 0 {
 		return valid.Invalid("slots", "they are a number for all queues or one for each, not both")
+	}
+	if c.MaxSlots != 0 {
+		return valid.Invalid("slots", "the engine finds their number by itself for all queues together, not for each")
 	}
 	c.QueueSlots = maps.Clone(c.QueueSlots)
 	var named []string

@@ -35,7 +35,6 @@ type gate struct {
 	sets    []*gateSet // all that it belongs to
 	waiters []*gateSet // those with tasks that wait, the next one first
 	pools   []*pool    // in which its tasks run
-	slots   int        // how many of its tasks can run there at once
 	held    int        // permits that the session may use
 	used    int        // by tasks that have not ended
 	waiting int        // tasks that wait for a permit of it, or of another gate
@@ -199,9 +198,17 @@ func (set *gateSet) look(t *target) {
 	}
 }
 
+// slots returns how many of its tasks can run at once.
+func (g *gate) slots() (n int) {
+	for _, p := range g.pools {
+		n += p.inUse() * p.together
+	}
+	return n
+}
+
 // useful returns how many permits the session has a use for: one for each slot. Where many are left, it
 // may have some of these to claim more at once.
-func (g *gate) useful() int { return max(g.slots, g.used+g.left/8) }
+func (g *gate) useful() int { return max(g.slots(), g.used+g.left/8) }
 
 // startsIn returns how many starts rates have in a time.
 func (set *gateSet) startsIn(d time.Duration) (n int) {
@@ -224,7 +231,7 @@ func (set *gateSet) grows() bool {
 // unbound reports whether slots bound how many of its tasks run, and no limit does.
 func (set *gateSet) unbound() bool {
 	return !slices.ContainsFunc(set.gates, func(g *gate) bool {
-		return g.rule.InOrder || g.rule.Starts > 0 || g.yields() || g.rule.AtOnce > 0 && g.held < g.slots && g.left == 0
+		return g.rule.InOrder || g.rule.Starts > 0 || g.yields() || g.rule.AtOnce > 0 && g.held < g.slots() && g.left == 0
 	})
 }
 
@@ -254,7 +261,6 @@ func (set *gateSet) runIn(p *pool) {
 	for _, g := range set.gates {
 		if p != nil && !slices.Contains(g.pools, p) {
 			g.pools = append(g.pools, p)
-			g.slots += p.atOnce
 		}
 	}
 }

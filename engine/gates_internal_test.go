@@ -77,7 +77,7 @@ func TestLessUrgentLanesHaveTheRoomThatALimitLeavesFreeAndNoOther(t *testing.T) 
 		later := target{Lane: store.LimitedLane("default", 1, store.PartNormal, "", "later")}
 		p.ofLocked(&later).gates[0].held = 4
 		urgent := target{Lane: store.LimitedLane("default", 0, store.PartNormal, "", "urgent")}
-		c.urgent.name, c.urgent.slots, c.urgent.pools = "urgent", 4, s.pools.all
+		c.urgent.name, c.urgent.pools = "urgent", s.pools.all
 		p.gates["urgent"] = &c.urgent
 		p.ofLocked(&urgent).waiting = make([]*task, c.waits)
 		if c.avoided {
@@ -113,7 +113,7 @@ func TestWhereMuchWorkWaitsAnEngineClaimsMoreOfItAtOnce(t *testing.T) {
 
 func TestTasksThatWaitAskOthersForPermitsOnlyIfTheEngineHasNone(t *testing.T) {
 	for held, try := range map[int]bool{0: false, 1: true} {
-		set := setOf(&gate{held: held, used: held, slots: 5, rule: stint.LimitRule{AtOnce: 10}})
+		set := setOf(&gate{held: held, used: held, pools: []*pool{{slots: make([]slot, 5), together: 1}}, rule: stint.LimitRule{AtOnce: 10}})
 		set.waiting = []*task{{}}
 		if got := set.taking(map[*gate]int{}).Try; got != try {
 			t.Errorf("with %d permits it only tries: %v, want %v", held, got, try)

@@ -90,7 +90,7 @@ func (e *Engine) runNow(ctx context.Context, job stint.NewJob) (store.Completion
 // joinTemporary enters the roster for one call.
 func (e *Engine) joinTemporary(ctx context.Context) (*session, error) {
 	c := e.config
-	c.Slots, c.QueueSlots = 1, nil
+	c.Slots, c.MaxSlots, c.QueueSlots = 1, 0, nil
 	return (&Engine{store: e.store, reader: e.reader, keepsLogs: e.keepsLogs, client: e.client, mux: e.mux, meters: e.meters, config: c}).join(ctx)
 }
 

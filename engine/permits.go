@@ -173,7 +173,7 @@ func (p *permits) shareEquallyLocked(open []target) {
 		}
 		pool := p.s.pools.of(t.Queue)
 		if share[pool] == 0 {
-			share[pool] = max(1, p.s.pools.room(t.Lane, now)/min(lanes, max(minShares, len(pool.slots))))
+			share[pool] = max(1, p.s.pools.room(t.Lane, now)/min(lanes, max(minShares, pool.inUse())))
 		}
 		t.most = min(t.most, share[pool]*p.ofLocked(t).weight())
 	}

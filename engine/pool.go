@@ -17,8 +17,9 @@ type pool struct {
 	alone   chan *task // suspects, to run one at a time: the returner passes them on
 	foreign chan *task // of kinds that this engine does not know
 
-	slots  []slot // a part of the session's
-	atOnce int    // how many tasks can run at once: one in each slot, or a batch
+	slots    []slot     // a part of the session's
+	together int        // how many tasks run in a slot at once: one, or a batch
+	auto     *autoSlots // how many of the slots are in use; nil for all
 
 	gathering *gathering // nil if no kind is performed in batches
 
@@ -79,7 +80,7 @@ func newPool(slots []slot, ahead, gathered int, filled *wakeup) *pool {
 	return &pool{
 		gathering: g, filled: wakeups{newWakeup(), filled},
 		ready: make(chan *task, room), alone: make(chan *task, room), foreign: make(chan *task, room),
-		slots: slots, atOnce: len(slots) * max(1, gathered), maxAhead: ahead, pace: newPace(len(slots), time.Now()),
+		slots: slots, together: max(1, gathered), maxAhead: ahead, pace: newPace(time.Now()),
 	}
 }
 
@@ -152,13 +153,22 @@ func (l pools) close() {
 	}
 }
 
+// inUse returns how many slots take tasks.
+func (p *pool) inUse() int {
+	if p.auto != nil {
+		return p.auto.inUse()
+	}
+	return len(p.slots)
+}
+
 // room returns how many more entries the pool has room for. A claim is worth its round trip when it
 // brings half of the prefetch.
 func (p *pool) room(now time.Time) int {
-	prefetch := min(p.maxAhead, p.pace.prefetch(now))
-	most, least := len(p.slots)+prefetch, max(1, prefetch/2)
+	slots := p.inUse()
+	prefetch := min(p.maxAhead, p.pace.prefetch(now, slots))
+	most, least := slots+prefetch, max(1, prefetch/2)
 	if p.bound != nil {
-		most, least = min(len(p.slots), p.bound()), 1
+		most, least = min(slots, p.bound()), 1
 	}
 	// Stored before busy is read: a task that ends after that sees it and notifies.
 	p.wakeAt.Store(int64(most - least))
@@ -254,7 +264,6 @@ const leastPrefetch = 100
 
 // pace measures how fast jobs end, and how long they run.
 type pace struct {
-	slots int
 	ended atomic.Int64 // since then
 	ran   atomic.Int64 // how many nanoseconds those ran altogether
 	mu    sync.Mutex   // guards the rest
@@ -266,15 +275,15 @@ type pace struct {
 	took  float64 // how many seconds such claims take, smoothed
 }
 
-func newPace(slots int, now time.Time) *pace { return &pace{slots: slots, since: now} }
+func newPace(now time.Time) *pace { return &pace{since: now} }
 
 func (p *pace) add(ran time.Duration) {
 	p.ran.Add(int64(ran))
 	p.ended.Add(1)
 }
 
-// prefetch returns how many jobs to hold beyond the slots: none when jobs are slow.
-func (p *pace) prefetch(now time.Time) int {
+// prefetch returns how many jobs to hold beyond so many slots: none when jobs are slow.
+func (p *pace) prefetch(now time.Time, slots int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if elapsed := now.Sub(p.since); elapsed >= 5*time.Millisecond {
@@ -289,7 +298,7 @@ func (p *pace) prefetch(now time.Time) int {
 		ahead = max(ahead, min(worthwhile, p.rate*worthwhileTime.Seconds()), p.rate*min(claimShare*p.took, longestClaim.Seconds()))
 	}
 	if p.spent > 0 {
-		ahead = min(ahead, float64(p.slots)*longestAhead.Seconds()*p.count/p.spent)
+		ahead = min(ahead, float64(slots)*longestAhead.Seconds()*p.count/p.spent)
 	}
 	return min(maxPrefetch, int(ahead))
 }
@@ -301,6 +310,13 @@ func (p *pace) claimed(took time.Duration, full bool) {
 	if p.full = full; full {
 		p.took += (took.Seconds() - p.took) / 4
 	}
+}
+
+// fills reports whether the last claim brought all that it asked for.
+func (p *pace) fills() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.full
 }
 
 // slow resets the pace, which turned out to be wrong.

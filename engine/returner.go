@@ -196,6 +196,7 @@ func (w *returner) stop() {
 		w.s.sendOutcome(w.s.returnUnstarted(t), w.ended)
 	}
 	close(w.p.ready)
+	w.p.auto.end()
 	for t := range w.p.ready {
 		w.s.returnReady(t, w.ended)
 	}

@@ -91,8 +91,8 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		Engine: e, token: store.EngineID(random63()), me: processIdentity(identity()), beat: time.Now(),
 		stopping: make(chan struct{}), draining: make(chan struct{}),
 		wakeups: newWakeups(len(e.singletonTasks)), capacity: newWakeup(), filled: newWakeup(),
-		beatRequests: make(chan chan<- bool), stepRequests: make(chan *stepRequest), stepsOver: make(chan struct{}), slots: make([]slot, e.config.Slots), aloneTurn: make(chan struct{}, 1),
-		runners: newKindRunners(e.mux), inflight: newInflight(), remains: newRemains(), ended: make(chan *task, maxPrefetch), hooks: newHooks(ctx, e.mux, e.config.Slots),
+		beatRequests: make(chan chan<- bool), stepRequests: make(chan *stepRequest), stepsOver: make(chan struct{}), slots: make([]slot, max(e.config.Slots, e.config.MaxSlots)), aloneTurn: make(chan struct{}, 1),
+		runners: newKindRunners(e.mux), inflight: newInflight(), remains: newRemains(), ended: make(chan *task, maxPrefetch), hooks: newHooks(ctx, e.mux, max(e.config.Slots, e.config.MaxSlots)),
 	}
 	for i := range s.slots {
 		s.slots[i].number = i + 1
@@ -100,6 +100,9 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 	s.inlineRuns.first = 1
 	s.permits = s.newPermits()
 	s.pools = newPools(e.config, s.runners, s.slots, s.filled)
+	if e.tuner != nil {
+		s.pools.all[0].tunedBy(e.tuner)
+	}
 	s.drain = sync.OnceFunc(func() { close(s.draining) })
 	s.setFenceAt(s.beat.Add(e.config.TimeToLive * 3 / 4))
 	e.liveness.beats.mark()
@@ -110,7 +113,7 @@ func (e *Engine) join(ctx context.Context) (*session, error) {
 		info = store.EngineInfo{Host: cmp.Or(e.config.Host, info.Host), PID: cmp.Or(e.config.PID, info.PID), BootID: store.WorkerBoot}
 	}
 	info.Token, info.Former, info.Instance, info.Version = s.token, e.last, e.config.Instance, e.config.Version
-	info.Queues, info.Slots, info.TimeToLive, info.MaxOutage = e.config.Queues, e.config.Slots, e.config.TimeToLive, e.config.MaxOutage
+	info.Queues, info.Slots, info.TimeToLive, info.MaxOutage = e.config.Queues, s.slotsNow(), e.config.TimeToLive, e.config.MaxOutage
 	if _, ok := e.store.(store.LivenessLocker); !ok {
 		info.MaxOutage = 0
 	}
@@ -173,6 +176,9 @@ func (s *session) run(ctx context.Context) error {
 		// from then on, it would not run.
 		leads.Go(func() { s.holdLeases(claiming) })
 		leads.Go(func() { s.fire(claiming) })
+	}
+	if s.tuner != nil {
+		loops = append(loops, s.tuneSlots)
 	}
 	for _, loop := range loops {
 		side.Go(func() { loop(signals) })

@@ -30,6 +30,7 @@ const (
 	EventLeaseAcquired EventType = "lease acquired" // it does the task of the lease from now on
 	EventLeaseLost     EventType = "lease lost"     // it does not any more: it gave the lease back, could not renew it in time, or the lease was revoked
 	EventRetained      EventType = "retained"       // it deleted jobs that ended long ago
+	EventSlots         EventType = "slots"          // it changed how many slots it has (engine.Config.MaxSlots)
 	EventPaused        EventType = "paused"         // it paused a limit, since a handler asked for it (stint.Defer) or too many attempts failed
 	EventTrouble       EventType = "trouble"        // something failed, and will be tried again unless it is about a job
 )
@@ -51,7 +52,7 @@ type Event struct {
 	Slot    int               // of started: which of the engine's slots, from 1
 	Ready   time.Time         // of started: when the job became ready for this attempt, by the store's clock
 	Attempt *store.Completion // of ended and failed, and of trouble with a hook; not to be written to
-	Count   int               // of returned, burial and settled: how many entries; of retained: how many jobs
+	Count   int               // of returned, burial and settled: how many entries; of retained: how many jobs; of slots: how many there are now
 	Begun   int               // of burial and settled: how many of these had begun
 	Other   *store.EngineInfo // of burial: the engine that was buried
 	Doing   string            // of trouble: what was tried
@@ -60,7 +61,7 @@ type Event struct {
 	Lease   string            // of lease acquired and lost: its name
 	Limit   string            // of paused: which limit, or key of one
 	Wait    time.Duration     // of paused: for how long
-	Why     string            // of paused
+	Why     string            // of paused, and of slots
 }
 
 // Conditions of an engine that works, in the order in which they are checked.

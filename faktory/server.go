@@ -131,10 +131,11 @@ func (s *Server) admit(to net.Conn) {
 	s.running.Go(func() {
 		defer context.AfterFunc(s.closed, func() { to.Close() })()
 		(&conn{Server: s, Conn: to, r: bufio.NewReader(to)}).serve()
-		to.Close()
+		// Who sees the end of a connection may make another one.
 		s.mu.Lock()
-		defer s.mu.Unlock()
 		s.conns--
+		s.mu.Unlock()
+		to.Close()
 	})
 }
 

@@ -23,6 +23,7 @@ const (
 	KeyQueue     = "queue"       // the job's queue
 	KeyAttempt   = "attempt"     // which attempt, from 1
 	KeySlot      = "slot"        // which of the engine's slots worked on it, from 1
+	KeySlots     = "slots"       // how many of them it has, if it finds that by itself
 	KeyOutcome   = "outcome"     // how the attempt ended
 	KeyTook      = "took"        // how long an attempt or a statement took
 	KeyReason    = "reason"      // why the job ended
@@ -61,7 +62,7 @@ type LogConfig struct {
 //	error  a job failed for good, here or with an engine that died; the engine lost its place in the roster
 //	warn   an attempt failed and is tried again, trouble, an engine that died, one that leaves by itself or loses a lease
 //	info   the engine joined, was asked to leave, left, handed jobs back, got or gave back a lease, deleted old jobs; attempts that went well
-//	debug  an attempt began
+//	debug  an attempt began, the engine changed how many slots it has
 //
 // Lines carry what is known of instance, slot, job, kind, queue, attempt,
 // outcome and duration under the keys of this package. Lines about trouble are
@@ -144,6 +145,8 @@ func (l *eventLog) verdict(e event.Event) (slog.Level, string) {
 		return slog.LevelWarn, message
 	case event.EventRetained:
 		return slog.LevelInfo, "deleted jobs that ended long ago"
+	case event.EventSlots:
+		return slog.LevelDebug, "changed how many slots it has"
 	case event.EventPaused:
 		return slog.LevelWarn, "paused a limit"
 	case event.EventTrouble:
@@ -182,6 +185,8 @@ func attributes(e event.Event, unsaid int) (attrs []slog.Attr) {
 		}
 	case event.EventReturned, event.EventRetained:
 		attrs = append(attrs, slog.Int(KeyCount, e.Count))
+	case event.EventSlots:
+		attrs = append(attrs, slog.Int(KeySlots, e.Count), slog.String(KeyReason, e.Why))
 	case event.EventBurial, event.EventSettled:
 		attrs = append(attrs, slog.Int(KeyCount, e.Count), slog.Int(KeyBegun, e.Begun))
 		if e.Other != nil {

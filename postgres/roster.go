@@ -111,7 +111,7 @@ with settled as (
     where o.engine = $1 and o.serial < $2 and o.at < clock_timestamp() - interval '1 minute' for update skip locked)
 )
 update stint.beats b
-set beat = clock_timestamp(), low = greatest(b.low, $2), up_since = pg_postmaster_start_time(),
+set beat = clock_timestamp(), low = greatest(b.low, $2), up_since = pg_postmaster_start_time(), slots = $7,
     number = case when b.timeline = fence.timeline then greatest(b.number, $4) else b.number end,
     running = case when $4 >= b.number then $3 else b.running end,
     started = case when $4 >= b.number then array(
@@ -141,7 +141,7 @@ func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.He
 			ago[i] = new(age(now, began))
 		}
 	}
-	beat := statement{s.sql.beat, []any{engine, b.Low, notNil(b.Running), b.Number, len(s.steps), ago}}
+	beat := statement{s.sql.beat, []any{engine, b.Low, notNil(b.Running), b.Number, len(s.steps), ago, b.Slots}}
 	if len(b.Logs) == 0 {
 		err = s.once(ctx, scan, beat.text, beat.args...)
 	} else {
@@ -265,7 +265,7 @@ func (s *Store) Announced(ctx context.Context, engine store.EngineID) ([]store.E
 // Engines implements [store.Roster].
 func (s *Store) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 	return collect(ctx, s.work(), "list engines", s.sql.in(`
-		select e.token, e.instance, e.host, e.boot_id, e.pid, e.pid_started, e.version, e.queues, e.kinds, e.slots,
+		select e.token, e.instance, e.host, e.boot_id, e.pid, e.pid_started, e.version, e.queues, e.kinds, coalesce(nullif(b.slots, 0), e.slots),
 		       e.ttl, e.max_outage, e.joined, b.beat, b.running, b.started, b.low, b.drain
 		from stint.engines e join stint.beats b using (token) order by e.joined, e.token`), nil, func(row pgx.CollectableRow) (store.EngineInfo, error) {
 		var (

@@ -81,10 +81,12 @@ type ClaimerMetrics struct {
 // WorkerMetrics are about attempts. One that was snoozed, or handed back by a
 // stop, has run and is neither of the three that follow.
 type WorkerMetrics struct {
-	Slots     int64         `json:"slots"`     // how many may go on at once
-	Running   int64         `json:"running"`   // now
-	Run       int64         `json:"run"`       // attempts that ended and are recorded
-	Succeeded int64         `json:"succeeded"` // of these
+	Slots     int64         `json:"slots"`               // how many may go on at once, now
+	MaxSlots  int64         `json:"max_slots,omitempty"` // how many there may be, if the engine finds their number by itself
+	SlotsWhy  string        `json:"slots_why,omitempty"` // why it has as many as it has: a sentence
+	Running   int64         `json:"running"`             // now
+	Run       int64         `json:"run"`                 // attempts that ended and are recorded
+	Succeeded int64         `json:"succeeded"`           // of these
 	Failed    int64         `json:"failed"`
 	Cancelled int64         `json:"cancelled"`
 	Working   time.Duration `json:"working"` // of all attempts together

@@ -76,11 +76,11 @@ func (s *Store) Join(ctx context.Context, e store.EngineInfo, kinds []stint.Kind
 const (
 	beatSQL = `
 	update stint_beats
-	set beat = ?1, low = max(low, ?2), number = max(number, ?5),
+	set beat = ?1, low = max(low, ?2), number = max(number, ?5), slots = ?8,
 	    running = case when ?5 >= number then ?3 else running end,
-    started = case when ?5 >= number then (
-      select json_group_object(p.value, ifnull(?7 ->> ('$."' || p.value || '"'), started ->> ('$."' || p.value || '"')))
-      from json_each(?3) p) else started end
+	    started = case when ?5 >= number then (
+	      select json_group_object(p.value, ifnull(?7 ->> ('$."' || p.value || '"'), started ->> ('$."' || p.value || '"')))
+	      from json_each(?3) p) else started end
 	where token = ?4 returning drain or ?6 < (select oldest from stint_meta)`
 	drainSQL     = `update stint_beats set drain = 1 where token = ?`
 	keepDrainSQL = `update stint_engine_history set drain = 1 where token = ?` // for when it is buried before it learns of it
@@ -104,7 +104,7 @@ func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.He
 		if err != nil {
 			return false, err
 		}
-		err = c.query(beatSQL, []any{micro(now), b.Low, arrayOf(b.Running), int64(engine), b.Number, len(s.steps), string(started)}, func(q *stmt) error {
+		err = c.query(beatSQL, []any{micro(now), b.Low, arrayOf(b.Running), int64(engine), b.Number, len(s.steps), string(started), b.Slots}, func(q *stmt) error {
 			stands, orders.Drain = true, q.ColumnInt64(0) != 0
 			return nil
 		})
@@ -193,7 +193,7 @@ func (s *Store) Announced(ctx context.Context, engine store.EngineID) ([]store.E
 }
 
 const enginesSQL = `
-select h.token, h.instance, h.host, h.boot_id, h.pid, h.pid_started, h.version, h.queues, h.kinds, h.slots, h.ttl,
+select h.token, h.instance, h.host, h.boot_id, h.pid, h.pid_started, h.version, h.queues, h.kinds, coalesce(nullif(b.slots, 0), h.slots), h.ttl,
        h.joined, b.beat, b.running, b.drain, e.locked, b.low, b.started
 from stint_engines e
 join stint_engine_history h on h.token = e.token

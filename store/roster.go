@@ -182,6 +182,10 @@ type Heartbeat struct {
 	// number is on its way.
 	Low int64
 
+	// Slots is how many jobs the engine runs at once now; 0 for as many as when it joined. The roster shows the last
+	// number that came.
+	Slots int
+
 	// Logs are what attempts said since the last beat that arrived: see [LogReader].
 	Logs []LogRecord
 }

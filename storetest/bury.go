@@ -78,6 +78,18 @@ var buryTests = []test{
 		w.Finish(failedFinally, w.One())
 		equal(t, t.info(ended).Losses, 1, "of what was lost once and then failed %d losses are counted, want %d")
 	}},
+	{"The roster shows how many slots an engine has by its last beat, or by its join", func(t *T) {
+		w := t.join("k")
+		w.Info.Slots = 4
+		for _, c := range [][2]int{{0, 4}, {40, 40}, {25, 25}, {0, 4}} {
+			t.must(errOf(t.Store.Heartbeat(t.ctx, w.Info.Token, store.Heartbeat{Slots: c[0]})))
+			roster, err := t.Store.Engines(t.ctx)
+			t.must(err)
+			if len(roster) != 1 || roster[0].Slots != c[1] {
+				t.Errorf("after a beat that says %d slots the roster is %+v, want %d slots", c[0], roster, c[1])
+			}
+		}
+	}},
 	{"An engine that beat lately is left alone", func(t *T) {
 		t.enqueue(job("k"))
 		w := t.join("k")

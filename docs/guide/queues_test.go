@@ -32,6 +32,28 @@ func TestQueues(t *testing.T) {
 	must(t, <-ended)
 }
 
+func TestSlots(t *testing.T) {
+	store := openSQLite(t)
+	mux := stint.NewMux()
+	ran := make(chan struct{})
+	stint.Handle(mux, SendInvoice, func(context.Context, *stint.Job, Invoice) error { close(ran); return nil })
+
+	worker, err := engine.New(store, mux, engine.Config{Slots: 8, MaxSlots: 200})
+
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx) }()
+	_, err = SendInvoice.Enqueue(ctx, stint.NewClient(store), Invoice{Customer: 1})
+	must(t, err)
+	<-ran
+	if m := worker.Metrics().Workers; m.Slots != 8 || m.MaxSlots != 200 {
+		t.Errorf("it has %d slots, up to %d", m.Slots, m.MaxSlots)
+	}
+	stop()
+	must(t, <-ended)
+}
+
 func TestLimits(t *testing.T) {
 	push := stint.NewKind[Payment]("push", stint.Limited("erp"), stint.LimitedBy("tenant", "/order"))
 	mux := stint.NewMux()

@@ -218,10 +218,10 @@ func (a *app) metricsOf(ctx context.Context, db *database, names []string) (any,
 }
 
 func (a *app) listMetrics(all []report.Metrics, now time.Time) {
-	head := row{"instance", "since", "written", "claimed", "claims", "running", "run", "succeeded", "failed", "cancelled", "returned", "working", "flushes", "retries"}
+	head := row{"instance", "since", "written", "claimed", "claims", "slots", "running", "run", "succeeded", "failed", "cancelled", "returned", "working", "flushes", "retries"}
 	printTable(a, all, "no engine has written its metrics", head, func(m report.Metrics) row {
 		c, w := m.Claimer, m.Workers
-		return row{m.Instance, words.Ago(m.Since, now), words.Ago(m.At, now), c.Claimed, c.Claims, words.Count(w.Running), w.Run,
+		return row{m.Instance, words.Ago(m.Since, now), words.Ago(m.At, now), c.Claimed, c.Claims, w.Slots, words.Count(w.Running), w.Run,
 			w.Succeeded, w.Failed, w.Cancelled, c.Returned, w.Working, m.Finisher.Flushes, m.Finisher.Retries}
 	})
 }

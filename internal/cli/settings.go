@@ -192,7 +192,7 @@ flags:
   [work]                         # of work and of up
   queues = ["mail", "default"]   # lists are arrays
   kinds = ["sh", "http"]
-  slots = {mail = 4, "*" = 8}    # or a number
+  slots = {mail = 4, "*" = 8}    # or a number, or "auto"
   grace = "90s"                  # what has a unit is in quotes
 
   [retention]                    # for how long ended jobs are kept; "5d" is for all

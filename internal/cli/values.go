@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
@@ -465,14 +466,18 @@ func addresses(port string) syntax[string] {
 	return checked("address", func(text string) error { return checkAddress(text, port) })
 }
 
-// slotsValue is a flag that reads a number, or one for each of some queues.
+// slotsValue is a flag that reads a number, one for each of some queues, or auto with or without bounds.
 type slotsValue struct {
 	all  int
+	most int // the engine finds their number by itself, up to this; 0 if it does not
 	each map[string]int
 }
 
 func (s *slotsValue) Set(text string) (err error) {
 	*s = slotsValue{}
+	if text = strings.TrimSpace(text); strings.HasPrefix(text, autoSlots) {
+		return s.setAuto(text)
+	}
 	if !strings.Contains(text, "=") {
 		s.all, err = parseSlots(text)
 		return err
@@ -493,11 +498,38 @@ func (s *slotsValue) Set(text string) (err error) {
 	return nil
 }
 
+// autoSlots has the engine find the number of its slots by itself.
+const autoSlots = "auto"
+
+// setAuto reads auto, or auto:8..200.
+func (s *slotsValue) setAuto(text string) error {
+	if text == autoSlots {
+		s.most = engine.DefaultMaxSlots()
+		return nil
+	}
+	from, to, ok := strings.Cut(strings.TrimPrefix(text, autoSlots+":"), "..")
+	least, err := strconv.Atoi(from)
+	most, bad := strconv.Atoi(to)
+	switch {
+	case !ok || err != nil || bad != nil:
+		return fmt.Errorf("%q is not understood; write auto, or auto:8..200 for 8 at least and 200 at most", text)
+	case least < 1:
+		return fmt.Errorf("%d is too few", least)
+	case most < least:
+		return fmt.Errorf("from %d to %d is nothing", least, most)
+	}
+	s.all, s.most = least, most
+	return nil
+}
+
 func (s *slotsValue) setEntry(e entry) error {
 	if n, ok := e.value.(int64); ok {
 		return e.refuse(s.Set(strconv.FormatInt(n, 10)))
 	}
-	return setParts(e, `a number, or a table: {mail = 4, "*" = 8}`, "a number", s.setQueue)
+	if text, ok := e.value.(string); ok && strings.HasPrefix(text, autoSlots) {
+		return e.refuse(s.Set(text))
+	}
+	return setParts(e, `a number, "auto", or a table: {mail = 4, "*" = 8}`, "a number", s.setQueue)
 }
 
 func (s *slotsValue) setQueue(queue string, n int64) error {
@@ -520,9 +552,13 @@ func (s *slotsValue) setQueue(queue string, n int64) error {
 }
 
 func parseSlots(text string) (int, error) {
-	n, err := strconv.Atoi(strings.TrimSpace(text))
+	text = strings.TrimSpace(text)
+	if strings.HasPrefix(text, autoSlots) {
+		return 0, errors.New("auto is for all queues together: write auto, or auto:8..200")
+	}
+	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a number; write 50, or mail=4,default=20", text)
+		return 0, fmt.Errorf("%q is not a number; write 50, auto, or mail=4,default=20", text)
 	}
 	if n < 1 {
 		return 0, fmt.Errorf("%d is too few", n)
@@ -537,7 +573,12 @@ func (s *slotsValue) String() string {
 	for _, queue := range slices.Sorted(maps.Keys(s.each)) {
 		parts = append(parts, fmt.Sprintf("%s=%d", queue, s.each[queue]))
 	}
-	if s.all > 0 {
+	switch {
+	case s.most > 0 && s.all > 0:
+		parts = append(parts, fmt.Sprintf("%s:%d..%d", autoSlots, s.all, s.most))
+	case s.most > 0:
+		parts = append(parts, autoSlots)
+	case s.all > 0:
 		parts = append(parts, strconv.Itoa(s.all))
 	}
 	return strings.Join(parts, ",")

@@ -52,7 +52,7 @@ func FuzzFlags(f *testing.F) {
 		"recurrence": {"0 9 * * 1", "every 5m", "@daily"},
 		"retry":      {"fixed:2:10s", "{}", "none"},
 		"size":       {"512MiB", "1.5GB", "1000.5kB", "0.9kB", "8388608TiB", "nanMiB", "infKB", "0x1pkB", "1_0kB", "9007199254740993kB"},
-		"slots":      {"50", "mail=4,*=20", "a=b=3", "a=0", "99999999999999999999", " 7 ", "a=4,a=5", "+5"},
+		"slots":      {"50", "mail=4,*=20", "a=b=3", "a=0", "99999999999999999999", " 7 ", "a=4,a=5", "+5", "auto", "auto:8..200", "auto:9..8"},
 		"states":     {"failed, completed", "x", "running,running"},
 		"wait":       {"forever", "5s", "-5s"},
 	} {

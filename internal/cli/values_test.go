@@ -85,6 +85,18 @@ func TestSlotsAreANumberOrOneForEachQueue(t *testing.T) {
 		"mail=4,default=20": {each: map[string]int{"mail": 4, "default": 20}},
 		"*=3, mail = 1":     {each: map[string]int{"*": 3, "mail": 1}},
 		"shop=a=2":          {each: map[string]int{"shop=a": 2}},
+		"auto":              {most: engine.DefaultMaxSlots()},
+		" auto:8..200":      {all: 8, most: 200},
+		"auto:3..3":         {all: 3, most: 3},
+		"auto:":             {},
+		"auto:8":            {},
+		"auto:8..":          {},
+		"auto:0..5":         {},
+		"auto:9..8":         {},
+		"auto:a..8":         {},
+		"automatic":         {},
+		"mail=auto":         {},
+		"auto,mail=4":       {},
 		"0":                 {},
 		"many":              {},
 		"-1":                {},
@@ -95,12 +107,15 @@ func TestSlotsAreANumberOrOneForEachQueue(t *testing.T) {
 	} {
 		var got slotsValue
 		err := got.Set(text)
-		if wrong := want.all == 0 && want.each == nil; wrong != (err != nil) || !wrong && !reflect.DeepEqual(got, want) {
+		if wrong := reflect.DeepEqual(want, slotsValue{}); wrong != (err != nil) || !wrong && !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: got %+v, %v", text, got, err)
 		}
 	}
-	if text := (&slotsValue{each: map[string]int{"b": 2, "a": 1}}).String(); text != "a=1,b=2" {
-		t.Errorf("it is shown as %s", text)
+	for _, text := range []string{"a=1,b=2", "7", "auto", "auto:8..200"} {
+		var v slotsValue
+		if err := v.Set(text); err != nil || v.String() != text {
+			t.Errorf("%s is shown as %s, %v", text, v.String(), err)
+		}
 	}
 }
 

@@ -68,6 +68,7 @@ the engine's own life; debug adds a line for each job that starts or succeeds.
 Examples:
   stint work --db postgres://app@db/shop --kinds sh --queues mail,default --slots 50
   stint work --slots mail=4,reports=1,*=20
+  stint work --kinds http --slots auto:8..200
   stint work --db postgres://app@db/shop --gateway 127.0.0.1:7072
   stint work --health 127.0.0.1:9070 --memory-limit 512MiB --wait-for-database forever
   STINT_DB=postgres://app@db/shop STINT_KINDS=http stint work --log-format json`
@@ -187,7 +188,7 @@ func (f *engineFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.demo, "demo", false, "perform the demo kinds as well: see stint demo")
 	flags.BoolVar(&f.httpPrivate, "http-private", false, "let http jobs reach addresses that are not public (always on an SQLite file)")
 	flags.StringVar(&f.httpCallback, "http-callback", "", "the URL of a dashboard, with its path, as the receivers of http jobs reach it: there they say later what came of a request that they accepted (default none)")
-	flags.Var(&f.slots, "slots", "how many jobs run at once: 50, or of each queue: mail=4,default=20; *=8 is for all queues that are not named (default 4 for each processor)")
+	flags.Var(&f.slots, "slots", "how many jobs run at once: 50; or of each queue: mail=4,default=20, where *=8 is for all queues that are not named; or auto, auto:8..200: as many as they do better with (default 4 for each processor)")
 
 	flags.StringVar(&f.instance, "instance", "", "the engine's name (default host name and a random suffix)")
 	flags.BoolVar(&f.strict, "strict-instance", false, "refuse to start while the roster has an engine of this name that holds jobs")
@@ -255,7 +256,7 @@ func (a *app) tellLink(l logFlags, what, link, text string) {
 
 func (f *engineFlags) config(onEvent func(event.Event)) engine.Config {
 	return engine.Config{
-		Queues: f.queues, Slots: f.slots.all, QueueSlots: f.slots.each, Instance: f.instance, StrictInstance: f.strict,
+		Queues: f.queues, Slots: f.slots.all, MaxSlots: f.slots.most, QueueSlots: f.slots.each, Instance: f.instance, StrictInstance: f.strict,
 		Grace:      max(f.grace, 1), // to the engine 0 means its default
 		TimeToLive: f.timeToLive, MaxOutage: cmp.Or(f.maxOutage, -1), Poll: f.poll.every, PollFrom: f.poll.from, PollTo: f.poll.to,
 		Retention: f.retention.Retention, MemoryLimit: f.memory, MetricsEvery: f.metricsEvery,

@@ -426,6 +426,7 @@ create table stint.beats (
   low     bigint      not null default 0,    -- no claim with a lower serial is unfinished
   running bigint[]    not null default '{}', -- what the slots work on
   started timestamptz[] not null default '{}', -- when the attempt at each of those began; null where no beat said it
+  slots   integer     not null default 0,    -- how many there are now; 0 for as many as when it joined
   drain   boolean     not null default false, -- asked to take no more and leave
   asleep  boolean     not null default false, -- to be rung for jobs that are ready
   up_since timestamptz not null default pg_postmaster_start_time(), -- when the server was started that the last sign of life reached

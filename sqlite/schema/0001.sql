@@ -366,6 +366,7 @@ create table stint_beats (
   low     integer not null,      -- no claim with a lower serial is unfinished
   running text not null check (json_valid(running)), -- what the slots work on
   started text not null default '{}', -- when the attempts at some of those began, by their positions
+  slots   integer not null default 0, -- how many there are now; 0 for as many as when it joined
   drain   integer not null default 0 check (drain in (0, 1)) -- asked to take no more and leave
 ) strict;
 
