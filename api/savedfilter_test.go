@@ -97,6 +97,8 @@ func TestAFilterIsReadWhenItIsSaved(t *testing.T) {
 		"flows=maybe":                       "neither true nor false",
 		"due_after=soon":                    "neither an instant",
 		"due_after=1h&due_before=2h":        "not later than the beginning",
+		"error=%ff":                         "not UTF-8",
+		"text=a%00b":                        "NUL",
 		"kind=%0A":                          "no condition",
 		"kind=a%0Ab":                        "control character",
 		"text=" + strings.Repeat("x", 1001): "1001 characters",

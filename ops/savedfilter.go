@@ -177,6 +177,9 @@ func (p parameter) check(name string, values []string) error {
 		return valid.Invalid(name, "it is there %d times", len(values))
 	}
 	for _, v := range values {
+		if valid.Clean(v) != v {
+			return valid.Invalid(name, "%q is not UTF-8, or has a NUL", v)
+		}
 		if n := utf8.RuneCountInString(v); n > p.longest {
 			return valid.Invalid(name, "it has %d characters, more than %d", n, p.longest)
 		}
