@@ -166,6 +166,18 @@ func (hanging) ResumeSchedule(ctx context.Context, _ string) (bool, error) { ret
 func (hanging) RunSchedule(ctx context.Context, _ string) (stint.ID, error) {
 	return hang[stint.ID](ctx)
 }
+func (hanging) SavedFilters(ctx context.Context) ([]store.SavedFilter, error) {
+	return hang[[]store.SavedFilter](ctx)
+}
+func (hanging) SaveFilter(ctx context.Context, _ store.SavedFilter) (store.SavedFilter, bool, error) {
+	f, err := hang[store.SavedFilter](ctx)
+	return f, false, err
+}
+func (hanging) RenameFilter(ctx context.Context, _, _ string) error {
+	_, err := hang[bool](ctx)
+	return err
+}
+func (hanging) DeleteFilter(ctx context.Context, _ string) (bool, error) { return hang[bool](ctx) }
 func (hanging) Revoke(ctx context.Context, _, _, _ string) (store.Revocation, bool, error) {
 	d, err := hang[store.Revocation](ctx)
 	return d, false, err
@@ -174,7 +186,7 @@ func (hanging) Revoke(ctx context.Context, _, _, _ string) (store.Revocation, bo
 func TestNobodyWaitsForEverForTheDatabase(t *testing.T) {
 	bodies := map[string]string{
 		"jobs-enqueue": `{"jobs":[{"kind":"mail"}],"force":true}`, "flows-enqueue": `{"flow":{"kind":"import","jobs":[{"kind":"mail"}]},"force":true}`, "flows-add": `{"jobs":[{"kind":"mail"}],"force":true}`, "jobs-cancel": `{"ids":[1]}`, "jobs-retry": `{"ids":[1]}`, "jobs-delete": `{"filter":{}}`, "jobs-signal": `{"name":"go"}`, "jobs-answer": `{"question":"q","choice":"yes"}`,
-		"limits-set": `{"rule":"10"}`, "limits-pause": `{"for":"10m"}`, "schedules-add": `{"recurrence":"@daily","job":{"kind":"mail"},"force":true}`,
+		"limits-set": `{"rule":"10"}`, "limits-pause": `{"for":"10m"}`, "filters-save": `{"query":"kind=k"}`, "filters-rename": `{"to":"f"}`, "schedules-add": `{"recurrence":"@daily","job":{"kind":"mail"},"force":true}`,
 	}
 	counting := []string{"queues-list", "queues-show", "jobs-count", "analytics-due", "doctor"}
 	for _, deaf := range []bool{false, true} {

@@ -29,20 +29,23 @@ type form struct {
 	again func(b *Dashboard, r *http.Request) (*page, any, error)
 }
 
-// forms are all of them: those of operations on one thing, and three that take more.
+// forms are all of them: those of operations on one thing, and four that take more.
 func forms() []form {
 	all := []form{
 		{path: "/jobs/selected", do: (*Dashboard).selectedJobs, back: func(*http.Request) string { return "/jobs" }},
 		{path: "/jobs/bulk", do: (*Dashboard).bulkJobs, back: func(r *http.Request) string { return address("/jobs", choice(r.PostForm).query) }},
+		{path: "/filters", do: (*Dashboard).saveFilter, back: func(*http.Request) string { return "/jobs" }},
 		{path: "/jobs/new", do: (*Dashboard).newJob, back: func(*http.Request) string { return "/jobs" }, again: (*Dashboard).editAgain},
 	}
-	for _, noun := range []string{"jobs", "queues", "limits", "schedules", "engines", "leases", "errors"} {
+	for _, noun := range []string{"jobs", "queues", "limits", "schedules", "engines", "leases", "errors", "filters"} {
 		all = append(all, form{
 			path: "/" + noun + "/{name}/{verb}",
 			do: func(b *Dashboard, r *http.Request) (flash, error) {
 				return b.operate(r, ops.Find(noun, r.PathValue("verb")), r.PathValue("name"))
 			},
-			back: func(*http.Request) string { return cmp.Or(map[string]string{"leases": "/database"}[noun], "/"+noun) },
+			back: func(*http.Request) string {
+				return cmp.Or(map[string]string{"leases": "/database", "filters": "/jobs"}[noun], "/"+noun)
+			},
 		})
 	}
 	return all

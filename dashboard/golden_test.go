@@ -21,6 +21,7 @@ import (
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/sample"
+	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
@@ -167,7 +168,11 @@ func goldenPages(t *testing.T) map[string]struct {
 		"queues-none":   {"/queues", queuesPage{Backlog: seen([]report.DueGroup(nil))}},
 		"changes-none":  {"/changes", changesPage{}},
 		"overview-none": {"/", overviewPage{seldom: seldom{Empty: true}}},
-		"jobs":          {"/jobs?" + filter.query.Encode(), jobsPage{Filter: filter, Jobs: []stint.JobInfo{waiting, failed}, Kinds: []string{"send_invoice"}, Queues: []string{"mail"}, Next: filter.With("before", "42")}},
+		"jobs": {"/jobs?" + filter.query.Encode(), jobsPage{Filter: filter, Jobs: []stint.JobInfo{waiting, failed}, Kinds: []string{"send_invoice"}, Queues: []string{"mail"}, Next: filter.With("before", "42"),
+			Query: string(filter.Encode()), Saved: []savedFilter{
+				{SavedFilter: ops.SavedFilter{SavedFilter: store.SavedFilter{Name: "mail <b>/..", At: noon.Add(-time.Hour), By: "<ann>"}}, Link: "kind=a%3Cb&state=failed", Chosen: true},
+				{SavedFilter: ops.SavedFilter{SavedFilter: store.SavedFilter{Name: "..", At: noon}, Problem: "colour: a saved filter has no <such> parameter"}, Link: "colour=red"},
+			}}},
 		"job": {"/jobs/42", jobPage{Job: view.Job{JobInfo: &failed, Steps: []view.Step{
 			{Name: "charge <b>", Began: noon.Add(-49 * time.Minute), Ended: noon.Add(-48 * time.Minute), Result: json.RawMessage(`{"ref":"<7>"}`)},
 			{Name: "report", Began: noon.Add(-48 * time.Minute), Ended: noon.Add(-48 * time.Minute), Bytes: 20_000},

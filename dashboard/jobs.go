@@ -32,6 +32,8 @@ type jobsPage struct {
 	Behind template.URL      `json:"-"` // query of the page after that
 	All    template.URL      `json:"-"` // query of this page as a longer search
 	Wrong  map[string]string // what is wrong with the filter, by its fields
+	Saved  []savedFilter
+	Query  string // of the filter, to be saved; empty for none
 }
 
 const jobsOnPage = 50
@@ -43,6 +45,9 @@ func (b *Dashboard) jobs(r *http.Request) (any, error) {
 	calm := all.Get("calm") != ""
 	ask := ops.JobsQuery{Text: p.Text, Soon: p.Text == "" || !calm}
 	err := errors.Join(ops.Fill(&ask.Filter, "", p.Filter.query), ops.Fill(&ask.Page, "", url.Values{"before": all["before"]}))
+	if err := b.saved(r, &p); err != nil {
+		return nil, err
+	}
 	var page ops.JobPage
 	if ask.Limit = jobsOnPage; err == nil {
 		page, err = ops.ListJobs.Call(r.Context(), b.api, ask)

@@ -219,6 +219,7 @@ type Store interface {
 	report.ActivityStats
 	report.ErrorAnalyst
 	report.ErrorMarker
+	store.FilterKeeper
 	report.StatsStore
 	report.DemandStore
 	report.MetricsKeeper

@@ -80,6 +80,7 @@ var impossible = []struct {
 	}},
 	{"changes", `(n, way, operation, ended, problem) values (1, 'api', 'pause', now(), 'bad')`, nil},
 	{"error_groups", `(key, state) values ('0123456789abcdef', 'muted')`, []string{`key = ''`, `key = '0123456789ABCDEF'`, `key = '0123456789abcdef0'`, `state = 'open'`}},
+	{"saved_filters", `(name, query) values ('n', 'kind=k')`, []string{`name = ''`, `query = ''`}},
 	{"stats", `(minutes, start, kind, queue, outcome, n, ran, total, waited) values (1, now(), 'k', 'q', 1, 1, 1, 1, 1), (60, now(), 'k', 'q', 1, 1, 1, 1, 1)`, []string{`minutes = 2`}},
 	{"summed", "", []string{`one = false`}},
 }

@@ -113,6 +113,7 @@ var impossible = []struct {
 	{"stint_error_groups", `(key, state, at, by, why) values ('0123456789abcdef', 'muted', 5, 'me', 'because')`, []string{
 		`key = ''`, `key = '0123456789abcde'`, `key = '0123456789ABCDEF'`, `state = 'open'`, `by = ''`, `why = ''`,
 	}},
+	{"stint_saved_filters", `(name, query, at, by) values ('n', 'kind=k', 5, 'me')`, []string{`name = ''`, `query = ''`, `by = ''`}},
 	{"stint_stats", `(minutes, start, kind, queue, outcome, n, ran, total, waited) values (1, 0, 'k', 'q', 1, 1, 1, 1, 1)`, []string{`minutes = 2`}},
 	{"stint_stats", `(minutes, start, kind, queue, outcome, n, ran, total, waited) values (60, 0, 'k', 'q', 1, 1, 1, 1, 1)`, nil},
 	{"stint_marks", `(n, at, lanes, open) values (99, 5, '{}', '[]')`, []string{`lanes = '{'`, `open = '['`}},

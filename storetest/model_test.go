@@ -67,6 +67,7 @@ type database struct {
 	deleted   map[store.Position]bool
 	paused    map[string]store.QueueInfo
 	errors    map[string]report.ErrorMark // by the keys of groups
+	filters   map[string]store.SavedFilter
 	schedules map[string]*store.ScheduleInfo
 	leases    map[string]store.Lease
 	limits    map[string]store.LimitInfo
@@ -140,6 +141,7 @@ func (d *database) reset() {
 	d.deleted = map[store.Position]bool{}
 	d.paused = map[string]store.QueueInfo{}
 	d.errors = map[string]report.ErrorMark{}
+	d.filters = map[string]store.SavedFilter{}
 	d.schedules = map[string]*store.ScheduleInfo{}
 	d.leases = map[string]store.Lease{}
 	d.limits, d.gates = map[string]store.LimitInfo{}, map[string]store.GateState{}

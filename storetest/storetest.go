@@ -122,7 +122,7 @@ func Run(t *testing.T, h Harness) {
 		{"Retry", retryTests}, {"Delete", deleteTests}, {"OperateRace", operateRaceTests},
 		{"Pause", pauseTests}, {"Schedules", schedulesTests}, {"Fire", fireTests}, {"Lease", leaseTests}, {"Retain", retainTests}, {"Age", ageTests}, {"Change", changeTests},
 		{"Roster", rosterTests}, {"Bury", buryTests}, {"Former", formerTests}, {"BuryRace", buryRaceTests}, {"Hold", holdTests},
-		{"Waiting", waitingTests}, {"Inspect", inspectTests}, {"History", historyTests}, {"Metrics", metricsTests}, {"Analytics", analyticsTests}, {"Demand", demandTests}, {"Stats", statsTests}, {"Errors", errorsTests},
+		{"Waiting", waitingTests}, {"Inspect", inspectTests}, {"History", historyTests}, {"Metrics", metricsTests}, {"Analytics", analyticsTests}, {"Demand", demandTests}, {"Stats", statsTests}, {"Errors", errorsTests}, {"SavedFilters", savedFilterTests},
 		{"Migrate", migrateTests}, {"Listen", listenTests}, {"Limits", limitedTests}, {"Permits", permitTests}, {"Pauses", limitPauseTests}, {"Order", orderTests}, {"Optional", optionalTests}, {"Doctor", doctorTests},
 		{"Interrupted", interruptedTests}, {"Concurrent", concurrentTests},
 	} {

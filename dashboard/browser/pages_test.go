@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/store"
 )
 
 // shown is a page with something on it, by a name for its pictures.
@@ -46,6 +47,11 @@ func (b *board) life() []shown {
 	cancelled := b.enqueue("send_invoice", stint.Delay(time.Hour))
 	if _, err := b.store.Cancel(b.Context(), []stint.ID{cancelled}, "no need"); err != nil {
 		b.Fatal(err)
+	}
+	for name, query := range map[string]string{"failed orders": "kind=import_orders&state=failed", "from a newer version": "colour=red"} {
+		if _, _, err := b.store.SaveFilter(b.Context(), store.SavedFilter{Name: name, Query: query, By: "ann@ops"}); err != nil {
+			b.Fatal(err)
+		}
 	}
 	b.visit("/queues")
 	b.enter(`form[action="/queues/reports/pause"] input`, "the printer is out of paper")

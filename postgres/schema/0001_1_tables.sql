@@ -545,6 +545,14 @@ create table stint.error_groups (
   why   text                  -- as they said
 );
 
+-- Filters of jobs that people saved under a name.
+create table stint.saved_filters (
+  name  text        collate "C" primary key check (name <> ''), -- as people call it
+  query text        not null check (query <> ''), -- as in the address of a list of jobs
+  at    timestamptz not null default clock_timestamp(), -- when it was saved
+  by    text                  -- by whom
+);
+
 -- How attempts went, by the hour in which they ended, and of the last two days by
 -- the minute: of each kind, in each queue, with each outcome. It holds the attempts
 -- that ended before summed.until, and those that were deleted. Durations are

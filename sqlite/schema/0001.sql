@@ -525,6 +525,14 @@ create table stint_error_groups (
   why   text check (why <> '') -- as they said
 ) strict, without rowid;
 
+-- Filters of jobs that people saved under a name.
+create table stint_saved_filters (
+  name  text primary key check (name <> ''), -- as people call it
+  query text not null check (query <> ''), -- as in the address of a list of jobs
+  at    integer not null, -- when it was saved
+  by    text check (by <> '') -- by whom
+) strict, without rowid;
+
 -- How attempts went, by the hour in which they ended, and of the last two days by
 -- the minute: of each kind, in each queue, with each outcome. Durations are
 -- microseconds.
