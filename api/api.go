@@ -204,6 +204,9 @@ func (c Config) told(ctx context.Context, operation string, err error) error {
 	if unwritten {
 		return errUnwritten
 	}
+	if store.IsAway(err) {
+		return errAway
+	}
 	return errUnexpected
 }
 

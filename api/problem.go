@@ -109,6 +109,9 @@ func newProblem(status int, kind, detail string, details ...*huma.ErrorDetail) *
 // errUnexpected is all that a client is told of what nobody expected.
 var errUnexpected = huma.Error500InternalServerError("something went wrong that the server's log tells of")
 
+// errAway is what a client is told when the database cannot be reached.
+var errAway = huma.Error503ServiceUnavailable("the database does not answer: ask again")
+
 // errUnwritten is all that a client is told when a change could not be written down.
 var errUnwritten = huma.Error503ServiceUnavailable("nothing was changed, since it could not be written down who changes what")
 

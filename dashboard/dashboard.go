@@ -3,6 +3,7 @@ package dashboard
 import (
 	"bytes"
 	"context"
+	"errors"
 	"html/template"
 	"io"
 	"log/slog"
@@ -21,6 +22,7 @@ import (
 	"github.com/stint-go/stint/observe/probes"
 	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/remote"
+	"github.com/stint-go/stint/store"
 )
 
 // Store is the part of a store that the dashboard needs.
@@ -171,7 +173,11 @@ func (alone) Alive() error { return nil }
 func (a alone) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if _, err := a.store.Paused(ctx); err != nil {
+	_, err := a.store.Paused(ctx)
+	switch {
+	case errors.Is(err, store.ErrSchema):
+		return &event.UnreadyError{Condition: event.ConditionDatabase, Problem: "the schema is not installed, or does not fit"}
+	case err != nil:
 		return &event.UnreadyError{Condition: event.ConditionDatabase, Problem: "it does not answer"}
 	}
 	return nil

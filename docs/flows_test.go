@@ -42,16 +42,20 @@ func TestFlows(t *testing.T) {
 	stint.HandleResult(mux, Page, pageHandler)
 	handles(mux, Alarm)
 	handles(mux, Tidy)
-	total := 0
+	saved := 0
+	save := func(_ context.Context, total int) error {
+		saved = total
+		return nil
+	}
 	stint.Handle(mux, Sum, func(ctx context.Context, job *stint.Job, _ struct{}) error {
-		total = 0
+		total := 0
 		for n, err := range Page.Needed(ctx) { // of each page that this job needs
 			if err != nil {
 				return err // stint.ErrNoResult: it did not complete
 			}
 			total += n
 		}
-		return nil
+		return save(ctx, total)
 	})
 	w := stinttest.New(t, mux)
 	ctx, client, day, args := t.Context(), w.Client(), "2026-11-30", []PageArgs{{"a"}, {"bb"}}
@@ -65,8 +69,8 @@ func TestFlows(t *testing.T) {
 
 	must(t, err)
 	ran(t, w, "sum", 1)
-	if job, err := client.Job(ctx, id); err != nil || job.State != stint.Completed || total != 3 {
-		t.Errorf("the flow is %+v, %v; the sum is %d", job, err, total)
+	if job, err := client.Job(ctx, id); err != nil || job.State != stint.Completed || saved != 3 {
+		t.Errorf("the flow is %+v, %v; the sum is %d", job, err, saved)
 	}
 }
 

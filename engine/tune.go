@@ -39,7 +39,7 @@ func newTuner(least, most int) *tuner {
 
 // Why the number is what it is, for people.
 const (
-	whyLeast = "no more were needed yet"
+	whyLeast = "it starts with as many, and tries more when jobs wait and some have ended"
 	whyTrial = "it tries whether they do better"
 	whyMore  = "more slots did more"
 	whyNot   = "more slots did no more"

@@ -3,6 +3,8 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 )
 
 // Conditions that stores report to engines, beside those of package stint. Test for
@@ -42,3 +44,10 @@ var (
 	// ErrDuplicate matches every [DuplicateError].
 	ErrDuplicate = errors.New("stint: a job was enqueued under the idempotency key before")
 )
+
+// IsAway reports whether an error says that the database could not be reached, or that the connection to it broke: what
+// went wrong then is over when the database is back.
+func IsAway(err error) bool {
+	var broken *net.OpError
+	return errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+}

@@ -101,9 +101,10 @@ var errRefused = errors.New("the card is refused")
 func TestStopsAndLosses(t *testing.T) {
 	mux := stint.NewMux()
 	charge := stint.NewKind[Payment]("charge", stint.Timeout(50*time.Millisecond), stint.Retry(retry.None()), stint.MaxLosses(0))
-	var cause error
+	var why error
 	askTheBank := func(ctx context.Context, _ Payment) error {
 		<-ctx.Done()
+		why = context.Cause(ctx)
 		return ctx.Err()
 	}
 
@@ -112,7 +113,7 @@ func TestStopsAndLosses(t *testing.T) {
 			return stint.NoRetry(errors.New("an engine died with this payment: look before it is paid twice"))
 		}
 		err := askTheBank(ctx, in) // it heeds the context
-		switch cause = context.Cause(ctx); {
+		switch cause := context.Cause(ctx); {
 		case errors.Is(cause, stint.ErrTimeout): // longer than stint.Timeout
 		case errors.Is(cause, stint.ErrCancelled): // somebody cancelled the job
 		case errors.Is(cause, stint.ErrStopping): // the engine stops, and its grace is over: the job runs again, uncharged
@@ -123,8 +124,8 @@ func TestStopsAndLosses(t *testing.T) {
 
 	w := stinttest.New(t, mux)
 	run := stinttest.Perform(w, charge, Payment{Order: 1, Amount: 1})
-	if !errors.Is(cause, stint.ErrTimeout) || !run.Final {
-		t.Errorf("the cause is %v, and the run %v", cause, run)
+	if !errors.Is(why, stint.ErrTimeout) || !run.Final {
+		t.Errorf("the cause is %v, and the run %v", why, run)
 	}
 }
 

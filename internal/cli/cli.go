@@ -262,7 +262,7 @@ In what --json prints they are nanoseconds, and instants are as in RFC 3339.
 With --server or STINT_SERVER a command asks a stint server, over its API, in place of
 a database. The token in STINT_TOKEN, or in the file of --token-file, says on whose
 behalf. All commands about jobs, queues, schedules and engines can ask a server; up,
-work, migrate, import, bench and config need a database itself.
+work, migrate, import, bench, config and history export need a database itself.
 
 Exit codes: 0 ok, 1 failed, 2 wrong usage or input that can never be right,
 3 stopped while handlers were still running, 4 stopped because of --memory-limit:
