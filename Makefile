@@ -5,7 +5,6 @@ FUZZTIME  ?= 20s
 KEEP      ?= 8
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 MAJORS    ?= 13 18
-PACKAGES  ?= 3
 ARGS      ?=
 SEEDS     ?= 1000
 AXE       := 4.14.1
@@ -60,14 +59,13 @@ DETECTOR_CRASH := ^SIGSEGV: segmentation violation|ThreadSanitizer: CHECK failed
 # that somebody else still reports a race. The tests run hundreds of programs.
 test test-all: export GORACE ?= atexit_sleep_ms=20
 
-# Three tiers; CONTRIBUTING.md says what runs in which. `make vet` vets the tests as well. Many packages wait for what they
-# break for longer than they compute, so more of them run at once (PACKAGES) than there are processors.
+# Three tiers; CONTRIBUTING.md says what runs in which. `make vet` vets the tests as well.
 .PHONY: test
 test: postgres browser pgbouncer faketime python ## run the tests on the newest PostgreSQL found; packages with shared memory with the race detector
 	@raced="$$($(GO) list $(RACED))" && all="$$($(GO) list ./...)" && \
 	others="$$(echo "$$all" | grep -vxF "$$raced")" && code=0 && \
-	{ $(GO) test -short -vet=off -p $(PACKAGES) -timeout 60m $$others || code=1; } && \
-	race() { $(GO) test -short -vet=off -p $(PACKAGES) -race $(UNRACED) -timeout 60m $$raced; } && \
+	{ $(GO) test -short -vet=off -timeout 60m $$others || code=1; } && \
+	race() { $(GO) test -short -vet=off -race $(UNRACED) -timeout 60m $$raced; } && \
 	log="$$(mktemp)" && { race >"$$log" 2>&1; raced_code=$$?; cat "$$log"; } && \
 	if [ $$raced_code != 0 ] && grep -qE '$(DETECTOR_CRASH)' "$$log"; then \
 		echo "== the race detector itself crashed; once more"; race; raced_code=$$?; \
