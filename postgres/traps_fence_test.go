@@ -70,7 +70,7 @@ var fenceTraps = []trap{
 	}},
 	{"A burial is not kept waiting by a beat in the middle of its transaction, and can end it", func(b *bench) error {
 		w := b.join()
-		_, err := begin(b, b.s).Exec(b.Context(), b.s.sql.in(beatSQL), w.Info.Token, 1, []int64{}, 1, first, 0)
+		_, err := begin(b, b.s).Exec(b.Context(), b.s.sql.in(beatSQL), w.Info.Token, 1, []int64{}, 1, first, []*int64{}, 0)
 		b.must(err)
 		err = b.soon("the burial", func(ctx context.Context) error {
 			_, err := b.s.Bury(ctx, store.Burial{Engine: w.Info.Token}, judge)
