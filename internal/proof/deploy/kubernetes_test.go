@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -158,14 +159,14 @@ func selects(t *testing.T, who string, selector map[string]string, d *apps.Deplo
 	}
 }
 
-// The metric that an autoscaler looks at is one that a dashboard serves.
+// The metric that an autoscaler looks at is made, by the rule beside it, of one that a dashboard serves.
 func TestTheAutoscalerAsksForAMetricThatIsThere(t *testing.T) {
 	s := newSite(t, "")
 	metric := objects(t, s)["HorizontalPodAutoscaler stint-engine"].(*autoscaling.HorizontalPodAutoscaler).Spec.Metrics[0].External.Metric
-	for label := range metric.Selector.MatchLabels {
-		if name := metric.Name + "{" + label + "}"; !strings.Contains(page(t, "docs/dashboard.md"), "`"+name+"`") {
-			t.Errorf("there is no metric %s", name)
-		}
+	rule := page(t, "deploy/kubernetes/scaling/hpa.yaml")
+	gauge := regexp.MustCompile(`seriesQuery: '(\w+)'\n#\s+name: \{as: ` + metric.Name + `\}`).FindStringSubmatch(rule)
+	if gauge == nil || !strings.Contains(page(t, "docs/monitoring.md"), "| `"+gauge[1]+"` |") {
+		t.Errorf("no rule makes %s of a gauge that there is: %q", metric.Name, gauge)
 	}
 }
 
