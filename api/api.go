@@ -204,7 +204,7 @@ func (c Config) told(ctx context.Context, operation string, err error) error {
 	if unwritten {
 		return errUnwritten
 	}
-	if store.IsAway(err) {
+	if errors.Is(err, store.ErrAway) {
 		return errAway
 	}
 	return errUnexpected

@@ -232,7 +232,7 @@ func (b *Dashboard) failed(w http.ResponseWriter, r *http.Request, err error) {
 		return // the client is gone
 	case errors.Is(err, context.DeadlineExceeded):
 		b.fail(w, r, http.StatusServiceUnavailable, "The database did not answer in time.")
-	case store.IsAway(err):
+	case errors.Is(err, store.ErrAway):
 		b.config.Log.ErrorContext(r.Context(), "a page failed", "path", r.URL.Path, "error", err)
 		b.fail(w, r, http.StatusServiceUnavailable, "The database does not answer. Try again in a moment.")
 	default:

@@ -1,8 +1,12 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -28,9 +32,32 @@ var ownCodes = map[string]error{
 	"ST005": stint.ErrKeyConflict, "ST006": store.ErrDuplicate, "ST008": store.ErrDuplicate, "ST009": stint.ErrNotFound, "ST010": stint.ErrEnded, "ST013": stint.ErrNotAsked, "ST015": stint.ErrNoAnswer, "ST020": store.ErrNotHeld,
 }
 
-// translate says in stint's words what PostgreSQL said by code. The server's
-// error stays inside.
+// awayError is an error of the connection or of a server that starts, stops or is full. It says the same, and matches
+// [store.ErrAway].
+type awayError struct{ error }
+
+func (e awayError) Unwrap() error        { return e.error }
+func (e awayError) Is(target error) bool { return target == store.ErrAway }
+
+// isAway reports whether an error is one of these. Other refusals of a server stay.
+func isAway(err error) bool {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return slices.Contains([]string{"53300", "57P01", "57P02", "57P03"}, pg.Code) || strings.HasPrefix(pg.Code, "08")
+	}
+	_, connect := errors.AsType[*pgconn.ConnectError](err)
+	_, network := errors.AsType[net.Error](err)
+	return connect || network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// translate says in stint's words what PostgreSQL said by code, and what is wrong with the connection. The
+// server's error stays inside.
 func translate(err error) error {
+	if isAway(err) {
+		return awayError{err}
+	}
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return err

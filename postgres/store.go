@@ -113,12 +113,12 @@ func Open(ctx context.Context, url string, config ...Config) (*Store, error) {
 	}
 	pool, way, err := openPool(ctx, pc)
 	if err != nil {
-		return nil, err
+		return nil, translate(err)
 	}
 	s, err := newOn(ctx, pool, way, oneOf(config), known())
 	if err != nil {
 		pool.Close()
-		return nil, err
+		return nil, translate(err)
 	}
 	s.owned = true
 	return s, nil

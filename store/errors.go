@@ -3,8 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
-	"net"
 )
 
 // Conditions that stores report to engines, beside those of package stint. Test for
@@ -12,6 +10,10 @@ import (
 var (
 	// ErrSchema says that the installed schema is missing, too old or too new.
 	ErrSchema = errors.New("stint: the schema does not fit")
+
+	// ErrAway says that the database cannot be reached, starts or stops, has no connection left, or that the
+	// connection to it broke: all of that passes.
+	ErrAway = errors.New("stint: the database does not answer")
 
 	// ErrBuried says that an engine does not stand in the roster (any more).
 	ErrBuried = errors.New("stint: the engine was buried")
@@ -44,10 +46,3 @@ var (
 	// ErrDuplicate matches every [DuplicateError].
 	ErrDuplicate = errors.New("stint: a job was enqueued under the idempotency key before")
 )
-
-// IsAway reports whether an error says that the database could not be reached, or that the connection to it broke: what
-// went wrong then is over when the database is back.
-func IsAway(err error) bool {
-	var broken *net.OpError
-	return errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
-}

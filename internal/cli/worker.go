@@ -6,17 +6,12 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
@@ -296,10 +291,5 @@ func (a *app) unreachable(err error) bool {
 	if !a.db.isPostgres() || errors.Is(err, store.ErrSchema) || errors.Is(err, stint.ErrInvalid) {
 		return false
 	}
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return slices.Contains([]string{"53300", "57P01", "57P02", "57P03"}, refused.Code) || strings.HasPrefix(refused.Code, "08")
-	}
-	_, connect := errors.AsType[*pgconn.ConnectError](err)
-	_, network := errors.AsType[net.Error](err)
-	return connect || network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, store.ErrAway) || errors.Is(err, context.DeadlineExceeded)
 }
