@@ -92,7 +92,7 @@ func TestEveryCounterMoves(t *testing.T) {
 			return err
 		})
 		handle(mux, "endless", func(ctx context.Context, _ *stint.Job) error { <-ctx.Done(); return ctx.Err() })
-		e, err := engine.New(p, mux, engine.Config{Slots: 2, Instance: "ann", MetricsEvery: 5 * time.Second, Poll: time.Second,
+		e, err := engine.New(p, mux, engine.Config{Slots: 2, MaxSlots: 3, Instance: "ann", MetricsEvery: 5 * time.Second, Poll: time.Second,
 			Retention: store.Retention{KeepFor: store.KeepFor{All: store.Forever}, Queues: map[string]store.KeepFor{"passing": {All: time.Second}}}})
 		if err != nil {
 			t.Fatal(err)
