@@ -15,8 +15,8 @@ import (
 const cancelPause = 100 * time.Millisecond
 
 // watchCancellations cancels the handlers of jobs that were cancelled. A cancellation notifies;
-// without notifications it looks once in each beat's time. While nothing runs, what starts next can only
-// be cancelled after that.
+// without notifications it looks once in each beat's time. So it does while nothing runs: a claimed job that was
+// cancelled on its way to a slot starts after the notification.
 func (s *session) watchCancellations(ctx context.Context) {
 	canceller, ok := s.store.(store.Canceller)
 	if !ok {
@@ -37,9 +37,6 @@ func (s *session) watchCancellations(ctx context.Context) {
 					a.runContext.cancellable().cancel(stint.ErrCancelled)
 				}
 			}
-		}
-		if len(ids) == 0 && s.listening.Load() {
-			return pause{next: s.config.TimeToLive, spacing: cancelPause}, nil
 		}
 		return pause{next: s.config.TimeToLive / 4, spacing: cancelPause}, nil
 	})

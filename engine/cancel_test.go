@@ -5,11 +5,13 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/retry"
+	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
 )
 
@@ -49,6 +51,56 @@ func TestARunningJobIsCancelledFromAnywhere(t *testing.T) {
 		}
 		if job := until(t, s, id, stint.Cancelled); job.Reason != "nobody wants it" || len(job.Attempts) != 1 {
 			t.Errorf("the reason is %q after %d executions", job.Reason, len(job.Attempts))
+		}
+	})
+}
+
+// onTheWay cancels what was claimed before its engine hears of the claim, and brings no other news.
+type onTheWay struct {
+	*sqlite.Store
+	cancelled chan struct{}
+}
+
+func (o onTheWay) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
+	c, err := o.Store.Claim(ctx, req)
+	for _, entry := range c.Entries {
+		_, _ = o.Cancel(ctx, []stint.ID{entry.ID}, "nobody wants it")
+		o.cancelled <- struct{}{}
+		time.Sleep(time.Second)
+	}
+	return c, err
+}
+
+func (o onTheWay) Listen(ctx context.Context, ring func(store.News)) error {
+	for {
+		ring(store.News{})
+		select {
+		case <-o.cancelled:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func TestAJobThatIsCancelledOnItsWayToASlotIsToldSoon(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		mux := stint.NewMux()
+		var told time.Duration
+		handle(mux, "long", func(ctx context.Context, _ *stint.Job) error {
+			began := time.Now()
+			<-ctx.Done()
+			told = time.Since(began)
+			return ctx.Err()
+		})
+		enqueue(t, s, "long", `{}`)
+		stop := start(t, onTheWay{s, make(chan struct{})}, mux, engine.Config{TimeToLive: 20 * time.Second})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if told == 0 || told > 6*time.Second {
+			t.Errorf("it was told after %v", told)
 		}
 	})
 }
