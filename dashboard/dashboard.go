@@ -63,6 +63,7 @@ type Config struct {
 type Dashboard struct {
 	http.Handler
 	config    Config
+	guard     *guard.Guard
 	store     ops.Shown
 	api       *remote.Store                 // without a network
 	templates map[string]*template.Template // by the page's name
@@ -103,7 +104,7 @@ func New(store Store, c Config) (*Dashboard, error) {
 	}
 	c.API.Path = c.Path
 	handler := api.New(store, c.API)
-	b := &Dashboard{config: c, store: ops.Show(store), finder: finder(), pages: pages, streams: make(chan struct{}, maxStreams), link: key}
+	b := &Dashboard{config: c, guard: g, store: ops.Show(store), finder: finder(), pages: pages, streams: make(chan struct{}, maxStreams), link: key}
 	if b.api, err = remote.Open("http://localhost", remote.Config{Client: &http.Client{Transport: inside{handler}}}); err != nil {
 		return nil, err
 	}
@@ -162,6 +163,10 @@ func New(store Store, c Config) (*Dashboard, error) {
 	b.Handler = outer
 	return b, nil
 }
+
+// Admit changes who may use the dashboard, for requests that come from then on, in the place of [Config].Guard.
+// After an error nothing has changed. What is open, such as a live page, goes on.
+func (b *Dashboard) Admit(c guard.Config) error { return b.guard.Change(c) }
 
 // alone answers for a dashboard without an engine.
 type alone struct{ store Store }

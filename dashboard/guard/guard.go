@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/stint-go/stint/internal/valid"
 )
@@ -102,44 +103,58 @@ type Config struct {
 	OnRefused func(r *http.Request, who Identity, status int, why string)
 }
 
-// Guard authenticates and authorizes requests. Make one with [New].
+// Guard authenticates and authorizes requests. Make one with [New]. Its methods may be called at the same time.
 type Guard struct {
-	config  Config
-	link    *link
-	tokens  []Token
-	users   *users
 	origins *http.CrossOriginProtection
 	tries   *tries
+	now     atomic.Pointer[admitted]
+}
+
+// admitted is whom a guard lets in.
+type admitted struct {
+	Config
+	link  *link
+	users *users
 }
 
 // New checks what is configured.
 func New(c Config) (*Guard, error) {
-	g := &Guard{config: c, origins: http.NewCrossOriginProtection(), tries: newTries()}
+	g := &Guard{origins: http.NewCrossOriginProtection(), tries: newTries()}
+	if err := g.Change(c); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// Change puts another configuration in the place of the present one, for requests that come from then on. One
+// that is wrong changes nothing.
+func (g *Guard) Change(c Config) error {
+	a := &admitted{Config: c}
 	if c.Link != "" {
 		if len(c.Link) < minSecret {
-			return nil, valid.Invalid("Link", "it has %d characters; at least %d are needed", len(c.Link), minSecret)
+			return valid.Invalid("Link", "it has %d characters; at least %d are needed", len(c.Link), minSecret)
 		}
-		g.link = newLink(c.Link)
+		a.link = newLink(c.Link)
 	}
 	for _, t := range c.Tokens {
 		if err := t.check(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	g.tokens = c.Tokens
 	var err error
-	if g.users, err = newUsers(c.Users); err != nil {
-		return nil, err
+	if a.users, err = newUsers(c.Users); err != nil {
+		return err
 	}
 	if err := c.Proxy.check(); err != nil {
-		return nil, err
+		return err
 	}
 	for _, host := range c.Hosts {
 		if host == "" || strings.ContainsAny(host, "/@ ") {
-			return nil, fmt.Errorf("%q is not the name of a host", host)
+			return fmt.Errorf("%q is not the name of a host", host)
 		}
 	}
-	return g, nil
+	g.now.Store(a)
+	return nil
 }
 
 // Knows reports whether there is anybody whom the guard can know.
@@ -163,7 +178,7 @@ func (g *Guard) Shield(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		if !g.goesBy(r.Host) {
+		if !g.now.Load().goesBy(r.Host) {
 			g.refuse(w, r, Identity{}, http.StatusMisdirectedRequest, "the server does not go by the host "+fmt.Sprintf("%q", r.Host))
 			return
 		}
@@ -189,13 +204,14 @@ func (g *Guard) wrap(next http.Handler, needed func(*http.Request) Role) http.Ha
 		if g.openSession(w, r) {
 			return
 		}
-		who, err := g.identify(r)
+		a := g.now.Load()
+		who, err := a.identify(r, g.tries)
 		switch {
 		case errors.Is(err, errTooMany):
 			h.Set("Retry-After", "60")
 			g.refuse(w, r, who, http.StatusTooManyRequests, err.Error())
 		case err != nil || who.Role == Nobody:
-			for _, way := range g.ways() {
+			for _, way := range a.ways() {
 				h.Add("WWW-Authenticate", way)
 			}
 			g.refuse(w, r, who, http.StatusUnauthorized, cmp.Or(err, errUnknown).Error())
@@ -218,8 +234,8 @@ func needed(r *http.Request) Role {
 
 // refuse answers with the reason: in a line of text to browsers that ask for a page, and else as a problem.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, who Identity, status int, why string) {
-	if g.config.OnRefused != nil {
-		g.config.OnRefused(r, who, status, why)
+	if refused := g.now.Load().OnRefused; refused != nil {
+		refused(r, who, status, why)
 	}
 	if strings.Contains(r.Header.Get("Accept"), "text/html") {
 		http.Error(w, why, status)
@@ -238,18 +254,18 @@ func WriteProblem(w http.ResponseWriter, status int, detail string) {
 var errUnknown = errors.New("say who you are")
 
 // ways are those to authenticate.
-func (g *Guard) ways() (ways []string) {
-	if g.link != nil || len(g.tokens) > 0 {
+func (a *admitted) ways() (ways []string) {
+	if a.link != nil || len(a.Tokens) > 0 {
 		ways = append(ways, `Bearer realm="stint"`)
 	}
-	if g.users != nil {
+	if a.users != nil {
 		ways = append(ways, `Basic realm="stint", charset="UTF-8"`)
 	}
 	return ways
 }
 
 // goesBy reports whether the server is reached by a host's name.
-func (g *Guard) goesBy(host string) bool {
+func (a *admitted) goesBy(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = strings.Trim(host, "[]")
@@ -260,30 +276,30 @@ func (g *Guard) goesBy(host string) bool {
 	if ip := net.ParseIP(name); ip != nil && ip.IsLoopback() {
 		return true
 	}
-	return slices.ContainsFunc(g.config.Hosts, func(own string) bool {
+	return slices.ContainsFunc(a.Hosts, func(own string) bool {
 		return strings.EqualFold(own, host) || strings.EqualFold(strings.Trim(own, "[]"), name)
 	})
 }
 
 // identify finds out who sends a request.
-func (g *Guard) identify(r *http.Request) (Identity, error) {
+func (a *admitted) identify(r *http.Request, tries *tries) (Identity, error) {
 	scheme, value, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	switch {
 	case r.Header.Get("Authorization") == "":
-		if who, ok := g.link.session(r); ok {
+		if who, ok := a.link.session(r); ok {
 			return who, nil
 		}
-		if who, ok := g.config.Proxy.identify(r); ok {
+		if who, ok := a.Proxy.identify(r); ok {
 			return who, nil
 		}
-		return Identity{Role: g.config.Stranger}, nil
+		return Identity{Role: a.Stranger}, nil
 	case strings.EqualFold(scheme, "Bearer"):
-		return g.tries.guarded(r, func() (Identity, bool) { return g.bearer(strings.TrimSpace(value)) }, nil)
+		return tries.guarded(r, func() (Identity, bool) { return a.bearer(strings.TrimSpace(value)) }, nil)
 	case strings.EqualFold(scheme, "Basic"):
 		name, password, _ := r.BasicAuth() // both empty when it is malformed, and nobody has no name
-		return g.tries.guarded(r,
-			func() (Identity, bool) { return g.users.remembered(name, password) },
-			func() (Identity, bool) { return g.users.compare(name, password) })
+		return tries.guarded(r,
+			func() (Identity, bool) { return a.users.remembered(name, password) },
+			func() (Identity, bool) { return a.users.compare(name, password) })
 	}
 	return Identity{}, fmt.Errorf("the scheme %q is not known here", scheme)
 }

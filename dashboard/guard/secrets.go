@@ -45,15 +45,15 @@ func (t Token) check() error {
 }
 
 // bearer identifies the owner of a secret, in the same time for all of them.
-func (g *Guard) bearer(secret string) (who Identity, found bool) {
+func (a *admitted) bearer(secret string) (who Identity, found bool) {
 	sum := sha256.Sum256([]byte(secret))
 	got := []byte(hex.EncodeToString(sum[:]))
-	for _, t := range g.tokens {
+	for _, t := range a.Tokens {
 		if subtle.ConstantTimeCompare(got, []byte(t.Hash)) == 1 {
 			who, found = Identity{t.Name, t.Role, t.Queues, t.Kinds}, true
 		}
 	}
-	if g.link.is(secret) {
+	if a.link.is(secret) {
 		who, found = linkIdentity, true
 	}
 	return who, found
@@ -101,7 +101,8 @@ func (g *Guard) openSession(w http.ResponseWriter, r *http.Request) bool {
 	if !query.Has("token") || r.Method != http.MethodGet {
 		return false
 	}
-	_, err := g.tries.guarded(r, func() (Identity, bool) { return linkIdentity, g.link.is(query.Get("token")) }, nil)
+	link := g.now.Load().link
+	_, err := g.tries.guarded(r, func() (Identity, bool) { return linkIdentity, link.is(query.Get("token")) }, nil)
 	if err != nil {
 		status := http.StatusUnauthorized
 		if err == errTooMany {
@@ -112,7 +113,7 @@ func (g *Guard) openSession(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: g.link.cookie, Value: g.link.value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+		Name: link.cookie, Value: link.value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
 	})
 	query.Del("token")
 	to := *r.URL

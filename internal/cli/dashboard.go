@@ -214,23 +214,23 @@ func (a *app) dashboardConfig(f *dashboardFlags) (c dashboard.Config, fresh stri
 	if f.readOnly {
 		c.LinkKey = ""
 	}
-	c.Guard, fresh, err = a.admit(f)
+	c.Guard, fresh, err = a.admit(f, &a.admission)
 	return c, fresh, err
 }
 
 // admit says who gets in. On this machine alone all users may look, unless the file names
 // users or tokens; a change needs the secret.
-func (a *app) admit(f *dashboardFlags) (g guard.Config, fresh string, err error) {
-	g = a.admission.guard()
-	named := g.Knows()
-	if g.Link, err = a.dashboardSecret(); err != nil {
+func (a *app) admit(f *dashboardFlags, named *admission) (g guard.Config, fresh string, err error) {
+	g = named.guard()
+	known := g.Knows()
+	if g.Link, err = a.secretOf(secretVariable, named.secret); err != nil {
 		return g, "", err
 	}
 	switch {
-	case !f.isLocal() && !named && g.Link == "":
+	case !f.isLocal() && !known && g.Link == "":
 		return g, "", withHint(settingf(f.flag("address"), "others can reach %s, and no setting says who may", f.address),
 			"name tokens, users or a proxy in the file of settings (stint dashboard token --help), or set %s; 127.0.0.1:7070 is for this machine alone", secretVariable)
-	case f.isLocal() && !named && !f.gateway:
+	case f.isLocal() && !known && !f.gateway:
 		g.Stranger = guard.Viewer
 	}
 	if g.Hosts, err = f.hostsOf(); err != nil {

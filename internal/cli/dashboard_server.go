@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -43,7 +42,14 @@ type dashboardServer struct {
 	address  net.Addr
 	inClear  bool // others can read what is sent
 
-	closing context.Context // ends when live pages, and waits for the end of a job, are to end
+	closing context.Context      // ends when live pages, and waits for the end of a job, are to end
+	live    atomic.Pointer[span] // of those that are open
+}
+
+// span is a part of the time that a server serves.
+type span struct {
+	context.Context
+	end func()
 }
 
 // Bounds for clients. A form takes at most half a minute, and live pages set the
@@ -80,6 +86,7 @@ func (a *app) listenDashboard(f *dashboardFlags, v *vitals, log *slog.Logger) (*
 	}
 	closing, end := context.WithCancel(context.Background())
 	d.closing = closing
+	d.endLive()
 	d.config.Log, d.config.Guard.OnRefused = log, (&refusals{log: log}).on
 	d.server = &http.Server{
 		Handler: d, ReadHeaderTimeout: dashboardHeaders, WriteTimeout: dashboardAnswer, IdleTimeout: dashboardIdle,
@@ -89,7 +96,62 @@ func (a *app) listenDashboard(f *dashboardFlags, v *vitals, log *slog.Logger) (*
 	d.server.Protocols.SetHTTP1(true)
 	d.server.RegisterOnShutdown(end)
 	go func() { _ = d.server.Serve(l) }() // until it is closed
+
+	// What a pipe said is gone.
+	if info, err := os.Stat(a.config); err == nil && info.Mode().IsRegular() {
+		go d.watchSettings(a, f)
+	}
 	return d, nil
+}
+
+// endLive ends live pages and waits that are open. Whoever may see them opens them again.
+func (d *dashboardServer) endLive() {
+	ctx, end := context.WithCancel(d.closing)
+	if old := d.live.Swap(&span{ctx, end}); old != nil {
+		old.end()
+	}
+}
+
+// watchSettings lets in whom the file of settings names, also when that changes, until the server closes. The
+// rest of the file holds from the start of the process on.
+func (d *dashboardServer) watchSettings(a *app, f *dashboardFlags) {
+	file := &files{names: []string{a.config}, changed: a.admission.changed, log: d.config.Log,
+		failed: "the changed file of settings cannot be read; who may use the " + d.what() + " stays as it was",
+		read:   func() error { return d.admitAgain(a, f) }}
+	ticker := time.NewTicker(lookAgain)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if d.board.Load() != nil {
+				file.look()
+			}
+		case <-d.closing.Done():
+			return
+		}
+	}
+}
+
+// admitAgain reads from the file of settings who may use the server.
+func (d *dashboardServer) admitAgain(a *app, f *dashboardFlags) error {
+	file, err := readFile(a.config)
+	if err != nil {
+		return err
+	}
+	g, fresh, err := a.admit(f, &file.admission)
+	if err != nil {
+		return err
+	}
+	if fresh != "" {
+		g.Link = d.fresh // which people have, and none that nobody knows
+	}
+	g.OnRefused = d.config.Guard.OnRefused
+	if err := d.board.Load().Admit(g); err != nil {
+		return err
+	}
+	d.endLive()
+	d.config.Log.Info("the file of settings was read again for who may use the "+d.what(), "tokens", len(g.Tokens), "users", len(g.Users))
+	return nil
 }
 
 // listenSecurely listens at the address, with the certificates of the settings if there are any. It reports whether
@@ -106,7 +168,7 @@ func (f *dashboardFlags) listenSecurely(what, flag, port string, log *slog.Logge
 		host, _, _ := net.SplitHostPort(f.address)
 		return l, !isLoopback(host), nil
 	}
-	pair.log = log
+	pair.files.log = log
 	return tls.NewListener(l, &tls.Config{GetCertificate: pair.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}), false, nil
 }
 
@@ -205,7 +267,7 @@ func (d *dashboardServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/events", r.URL.Query().Has("wait"):
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
-		defer context.AfterFunc(d.closing, cancel)()
+		defer context.AfterFunc(d.live.Load(), cancel)()
 		r = r.WithContext(ctx)
 	case changes:
 		// Not for all requests: the server goes on reading while a handler works,
@@ -220,81 +282,6 @@ func (d *dashboardServer) close() {
 	if d != nil {
 		endServer(d.server, dashboardStop)
 	}
-}
-
-// certificates are read from files, and read again when these change: renewing them
-// needs no restart.
-type certificates struct {
-	certFile, keyFile string
-	log               *slog.Logger
-
-	mu      sync.Mutex // guards the rest
-	looked  time.Time  // when the files were checked for changes
-	changed time.Time  // as the files said when they were read last
-	now     *tls.Certificate
-}
-
-// lookAgain is how often the files are checked, at most.
-const lookAgain = 10 * time.Second
-
-// certificates reads those of the settings; nil without any.
-func (f *dashboardFlags) certificates() (*certificates, error) {
-	if f.certFile == "" {
-		if f.keyFile != "" {
-			return nil, settingf(f.flag("tls-key"), "there is no certificate to the key: name it by --%s", f.flag("tls-cert"))
-		}
-		return nil, nil
-	}
-	c := &certificates{certFile: f.certFile, keyFile: cmp.Or(f.keyFile, f.certFile), log: slog.Default()}
-	if err := c.read(); err != nil {
-		return nil, settingf(f.flag("tls-cert"), "%s", err.Error())
-	}
-	return c, nil
-}
-
-func (c *certificates) read() error {
-	changed, err := c.lastChange()
-	if err != nil {
-		return err
-	}
-	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
-	if err != nil {
-		return err
-	}
-	c.now, c.changed = &pair, changed
-	return nil
-}
-
-func (c *certificates) lastChange() (last time.Time, err error) {
-	for _, name := range []string{c.certFile, c.keyFile} {
-		info, err := os.Stat(name)
-		if err != nil {
-			return last, err
-		}
-		if info.ModTime().After(last) {
-			last = info.ModTime()
-		}
-	}
-	return last, nil
-}
-
-// get returns the certificate for a connection. Files that cannot be read, or do not fit
-// together while they are being replaced, leave the last one.
-func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if time.Since(c.looked) < lookAgain {
-		return c.now, nil
-	}
-	c.looked = time.Now()
-	changed, err := c.lastChange()
-	if err == nil && !changed.Equal(c.changed) {
-		err = c.read()
-	}
-	if err != nil {
-		c.log.Warn("the new certificate cannot be read; the last one is still used", "error", fmt.Sprint(err))
-	}
-	return c.now, nil
 }
 
 // refusals logs requests that the dashboard refused: a few lines in each period, and the

@@ -56,7 +56,7 @@ func TestWhoGetsInFollowsFromWhoCanReachTheDashboard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &app{env: func(name string) string { return map[string]string{secretVariable: c.env}[name] }, admission: c.named}
-			g, fresh, err := a.admit(&c.flags)
+			g, fresh, err := a.admit(&c.flags, &a.admission)
 			if (err != nil) != c.refused {
 				t.Fatalf("it was refused with %v", err)
 			}
@@ -138,7 +138,7 @@ func TestACertificateIsReadAgainWhenItsFileChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.log = slog.New(slog.DiscardHandler)
+	c.files.log = slog.New(slog.DiscardHandler)
 	shows := func(when, want string) {
 		t.Helper()
 		c.looked = time.Time{} // long ago

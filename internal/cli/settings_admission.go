@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/crypto/bcrypt"
@@ -55,7 +56,8 @@ type admission struct {
 
 	faktory string // the password of the Faktory work protocol
 
-	shown []shownSetting
+	shown   []shownSetting
+	changed time.Time // when the file was, before it was read
 }
 
 // guard returns the settings of a guard. The caller may change them.
@@ -63,11 +65,6 @@ func (a *admission) guard() guard.Config {
 	g := guard.Config{Tokens: slices.Clone(a.tokens), Users: slices.Clone(a.users), Proxy: a.proxy}
 	g.Proxy.Roles = maps.Clone(a.proxy.Roles)
 	return g
-}
-
-// dashboardSecret is the secret that was chosen, if one was.
-func (a *app) dashboardSecret() (string, error) {
-	return a.secretOf(secretVariable, a.admission.secret)
 }
 
 // linkKey is the key of links, if there is one.

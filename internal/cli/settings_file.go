@@ -45,13 +45,21 @@ func readFile(path string) (*settingsFile, error) {
 	if path == "" {
 		return nil, settingf("config", "the name is empty")
 	}
-	text, err := os.ReadFile(path)
+	changed, err := lastChange(path)
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(path)
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, settingf("config", "there is no file %s", path)
 	} else if err != nil {
 		return nil, settingf("config", "%s: %s", path, innermost(err).Error()) // not %w, which would have the database explained
 	}
-	return parseSettings(path, text)
+	f, err := parseSettings(path, text)
+	if f != nil {
+		f.admission.changed = changed
+	}
+	return f, err
 }
 
 // parseSettings reads the text of a file. Its error is about the first line with a

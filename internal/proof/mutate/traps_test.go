@@ -37,7 +37,7 @@ func wordsIn(t *testing.T, file string) names {
 // that no trap is without a check or a mutant.
 func TestThePageOfTrapsIsTrue(t *testing.T) {
 	checks := names{}
-	for _, pkg := range []string{".", "api", "cron", "dashboard", "dashboard/link", "engine", "faktory", "gateway", "ops", "report", "store", "internal/proof/chaos", "internal/redact", "internal/valid", "observe", "outside", "postgres", "seal", "sqlite", "storetest"} {
+	for _, pkg := range []string{".", "api", "cron", "dashboard", "dashboard/link", "engine", "faktory", "gateway", "ops", "report", "store", "internal/cli", "internal/proof/chaos", "internal/redact", "internal/valid", "observe", "outside", "postgres", "seal", "sqlite", "storetest"} {
 		known, err := testsOf(pkg)
 		if err != nil {
 			t.Fatal(err)
