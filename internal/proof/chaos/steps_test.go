@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/internal/proof/chaos"
+	"github.com/stint-go/stint/internal/proof/pace"
 	"github.com/stint-go/stint/internal/proof/pgtest"
 	"github.com/stint-go/stint/retry"
 )
@@ -19,8 +20,9 @@ func TestEachStepIsAcceptedOnceWhoeverIsKilled(t *testing.T) {
 	const steps = 20
 	w := newWorld(t, pgtest.New(t))
 	keepers := w.keepFour(10)
+	work := int(pace.Of(20 * time.Millisecond).Milliseconds()) // where a killed worker takes long to come back, the others are not done before
 	ids := w.enqueue("stepped", 0, jobs(t, 100), func(int) chaos.Args {
-		return chaos.Args{Steps: steps, Work: 20, Grant: -1}
+		return chaos.Args{Steps: steps, Work: work, Grant: -1}
 	}, stint.Retry(retry.Forever(20*time.Millisecond)), stint.MaxLosses(1000))
 	kills := w.killUntilCompleted(keepers)
 	w.apart() // and all runs were told the same, which is what is recorded
