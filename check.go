@@ -40,7 +40,7 @@ type Limits struct {
 // Check returns the first thing that is invalid about the job, as an [InvalidError],
 // or nil.
 func (j NewJob) Check(l Limits) error {
-	return cmp.Or(valid.Name("kind", j.Kind), j.checkOrder(), j.checkTimes(), j.checkLabels(), j.checkJSON(l), j.checkUnique(), j.checkLimits(), j.checkSealed(), j.checkRedacted())
+	return cmp.Or(valid.Name("kind", j.Kind), j.checkOrder(), j.checkTimes(), j.checkLabels(), j.checkJSON(l), j.checkUnique(), j.checkLimits(), j.checkSealed(), j.checkRedacted(), j.checkIndexed())
 }
 
 func (j NewJob) checkOrder() error {

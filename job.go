@@ -110,6 +110,9 @@ type NewJob struct {
 	// all: see the option [Redact]. Nil for none.
 	Redacted []string `json:"-"`
 
+	// Indexed are JSON pointers to the arguments that tags tell of: see the option [Indexed]. Nil for none.
+	Indexed []string `json:"-"`
+
 	// Member says where the job stands in a flow: see [Flow]. Nil for a job in none.
 	Member *Member `json:"-"`
 }

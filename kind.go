@@ -43,6 +43,9 @@ type KindInfo struct {
 	// Redacted are the parts of the arguments that people are not shown: see [NewJob.Redacted].
 	Redacted []string `json:"redacted,omitempty" doc:"JSON pointers to the parts of the arguments that pages, the API and the command show as [redacted]; one empty pointer for all of them"`
 
+	// Indexed are the arguments that tags tell of: see [NewJob.Indexed]. It is not written into the store.
+	Indexed []string `json:"-"`
+
 	// Declared is when an engine last changed the declaration. Only stores set it.
 	Declared time.Time `json:"declared,omitzero"`
 
@@ -85,11 +88,12 @@ func (d KindInfo) Job(args json.RawMessage, opts ...Option) NewJob {
 	job := NewJob{
 		Kind: d.Name, Args: args, Queue: d.Queue, Priority: d.Priority,
 		Retry: d.Retry, Timeout: d.Timeout, MaxLosses: d.MaxLosses, Tags: slices.Clone(d.Tags),
-		StartWithin: d.StartWithin, Unique: d.Unique, Limits: slices.Clone(d.Limits), Sealed: d.Sealed, Redacted: d.Redacted,
+		StartWithin: d.StartWithin, Unique: d.Unique, Limits: slices.Clone(d.Limits), Sealed: d.Sealed, Redacted: d.Redacted, Indexed: d.Indexed,
 	}
 	for _, opt := range opts {
 		opt(&job)
 	}
+	job.index()
 	return job
 }
 
@@ -123,7 +127,7 @@ func NewKind[A any](name string, defaults ...Option) Kind[A] {
 	d := KindInfo{
 		Name: name, Queue: job.Queue, Priority: job.Priority,
 		Retry: job.Retry, Timeout: job.Timeout, MaxLosses: job.MaxLosses, Tags: job.Tags,
-		StartWithin: job.StartWithin, Unique: job.Unique, Limits: job.Limits, Sealed: job.Sealed, Redacted: job.Redacted,
+		StartWithin: job.StartWithin, Unique: job.Unique, Limits: job.Limits, Sealed: job.Sealed, Redacted: job.Redacted, Indexed: job.Indexed,
 	}
 	if field := job.differs(d.Job(nil)); field != "" {
 		panic(fmt.Sprintf("stint: kind %q: %s belongs to a job, not to a kind", name, field))
@@ -136,6 +140,9 @@ func NewKind[A any](name string, defaults ...Option) Kind[A] {
 	}
 	if pointer := lackingMember(reflect.TypeFor[A](), d.Redacted); pointer != "" {
 		panic(fmt.Sprintf("stint: kind %q: its arguments have nothing at %s to redact", name, pointer))
+	}
+	if pointer := lackingMember(reflect.TypeFor[A](), d.Indexed); pointer != "" {
+		panic(fmt.Sprintf("stint: kind %q: its arguments have nothing at %s to index", name, pointer))
 	}
 	return Kind[A]{d}
 }

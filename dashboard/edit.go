@@ -139,6 +139,7 @@ func (b *Dashboard) newJob(r *http.Request) (flash, error) {
 		}
 		said.Set("metadata", string(metadata))
 		said.Set("correlation", like.Correlation)
+		said.Set("tags", strings.Join(view.Retagged(strings.Split(said.Get("tags"), "\n"), like.Args, json.RawMessage(said.Get("args"))), "\n"))
 	}
 	job, err := ops.JobOfTexts(said.Get)
 	if err != nil {

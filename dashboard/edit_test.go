@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ func filledIn(text string) url.Values {
 func full() stint.NewJob {
 	return stint.NewJob{
 		Kind: "good", Args: json.RawMessage(`{"n":98765432109876543210}`), Queue: "fast", Priority: 7, Delay: time.Hour, Retry: retry.Fixed(2, time.Minute),
-		Timeout: 90 * time.Second, StartBy: time.Now().Add(3 * time.Hour).Truncate(time.Millisecond), MaxLosses: new(1), Tags: []string{"a b", "c"}, URN: "order:7", Source: "crm",
+		Timeout: 90 * time.Second, StartBy: time.Now().Add(3 * time.Hour).Truncate(time.Millisecond), MaxLosses: new(1), Tags: []string{"a b", "c", "n=98765432109876543210", "n=7"}, URN: "order:7", Source: "crm",
 		Metadata: json.RawMessage(`{"trace":98765432109876543210}`), Correlation: "c7",
 	}
 }
@@ -76,9 +77,13 @@ func TestAnEditedJobHasAllOfTheOldOneAndNamesIt(t *testing.T) {
 		t.Error("its page does not lead to the old one")
 	}
 
+	form.Set("args", `{"n":8}`)
 	form.Set("cancel", "true")
 	s.says("Job "+old.String()+" is cancelled. Enqueued as", "/jobs/new", form)
 	s.becomes(old, stint.Cancelled)
+	if made, err = s.store.Jobs(t.Context(), store.Filter{Tag: "n=8"}); err != nil || len(made) != 1 || !slices.Equal(made[0].Tags, []string{"a b", "c", "n=8", "n=7"}) {
+		t.Errorf("with another argument it is %+v, %v", made, err)
+	}
 }
 
 func TestAFormThatIsRefusedIsShownAgainAsItWasTyped(t *testing.T) {

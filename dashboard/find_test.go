@@ -30,6 +30,7 @@ func TestOneBoxFindsJobsAndWhateverHasAName(t *testing.T) {
 		tagged := enqueue("send_invoice", `{"order":4712}`, stint.Tag("vip", "tenant=acme"))
 		enqueue("send_invoice", `{"order":4713}`, stint.Tag("twice"))
 		enqueue("send_invoice", `{"order":4713}`, stint.Tag("twice"))
+		indexed := enqueue("send_invoice", `{"order":4714,"to":"c\"d"}`, stint.Indexed("/order", "/to"))
 
 		at := func(text string) (string, string) {
 			t.Helper()
@@ -50,7 +51,7 @@ func TestOneBoxFindsJobsAndWhateverHasAName(t *testing.T) {
 			order.String(): "/jobs/" + order.String(), "#" + order.String(): "/jobs/" + order.String(), "job " + order.String(): "/jobs/" + order.String(), " " + order.String() + " ": "/jobs/" + order.String(),
 			"urn:shop:order:47": "/jobs/" + order.String(), "urn:shop:*": "/jobs/" + order.String(),
 			"urn:shop:order:4711": "/jobs/" + order.String(), "args.order = 4711": "/jobs/" + order.String(), "order=4711": "/jobs/" + order.String(), "args.customer.id=c7": "/jobs/" + order.String(),
-			"vip": "/jobs/" + tagged.String(), "tenant = acme": "/jobs/" + tagged.String(), "MAIL": "/queues/mail", "schedul": "/schedules",
+			"args.order = 4714": "/jobs/" + indexed.String(), `args.to="c\"d"`: "/jobs/" + indexed.String(), "vip": "/jobs/" + tagged.String(), "tenant = acme": "/jobs/" + tagged.String(), "MAIL": "/queues/mail", "schedul": "/schedules",
 		} {
 			if got, _ := at(text); got != want {
 				t.Errorf("%q leads to %s, want %s", text, got, want)

@@ -109,7 +109,7 @@ func waysOf(text string) []way {
 		{"That come from each other: " + text, url.Values{"correlation": {text}}, false},
 	}
 	if m := argument.FindStringSubmatch(text); m != nil {
-		if tag := m[1] + "=" + strings.TrimSpace(m[2]); tag != text {
+		if tag := m[1] + "=" + view.Unquoted(m[2]); tag != text {
 			ways = append(ways, way{"With the tag " + tag, url.Values{"tag": {tag}}, false})
 		}
 		ways = append(ways, way{"With the argument " + m[1], url.Values{"text": {"args." + m[1] + " = " + m[2]}}, false})
@@ -133,7 +133,12 @@ func (b *Dashboard) findJobs(ctx context.Context, p *searchPage, w way) error {
 		return err
 	}
 	all := template.URL(w.query.Encode())
-	if len(found.Jobs) > 0 {
+	shown := func(j stint.JobInfo) bool {
+		return slices.ContainsFunc(p.Jobs, func(f foundJobs) bool {
+			return slices.ContainsFunc(f.Jobs, func(other stint.JobInfo) bool { return other.ID == j.ID })
+		})
+	}
+	if news := slices.ContainsFunc(found.Jobs, func(j stint.JobInfo) bool { return !shown(j) }); news {
 		p.Jobs = append(p.Jobs, foundJobs{w.how, found.Jobs, all})
 	}
 	if found.Cut {

@@ -18,12 +18,17 @@ func parseArgument(text string) (keys []string, value string, ok bool) {
 	if m == nil {
 		return nil, "", false
 	}
-	value = strings.TrimSpace(m[2])
+	return strings.Split(m[1][1:], "."), Unquoted(m[2]), true
+}
+
+// Unquoted is the value that a text compares with, which may be in quotes.
+func Unquoted(value string) string {
+	value = strings.TrimSpace(value)
 	var quoted string
-	if value[0] == '"' && json.Unmarshal([]byte(value), &quoted) == nil {
-		value = quoted
+	if strings.HasPrefix(value, `"`) && json.Unmarshal([]byte(value), &quoted) == nil {
+		return quoted
 	}
-	return strings.Split(m[1][1:], "."), value, true
+	return value
 }
 
 // holds returns what tells whether arguments fit a text: whether one of them is as the text says,
@@ -37,6 +42,25 @@ func holds(text string) func(args []byte) bool {
 		is, ok := at(args, keys)
 		return ok && is == value
 	}
+}
+
+// Retagged returns the tags of a job whose arguments were edited: one that says what an argument was, as those of
+// [stint.Indexed] do, says what it is now, or is left out.
+func Retagged(tags []string, was, is json.RawMessage) (now []string) {
+	for _, tag := range tags {
+		tag = strings.TrimSpace(tag)
+		path, value, ok := strings.Cut(tag, "=")
+		keys := strings.Split(path, ".")
+		if before, there := at(was, keys); ok && there && before == value {
+			after, there := at(is, keys)
+			if !there {
+				continue
+			}
+			tag = path + "=" + after
+		}
+		now = append(now, tag)
+	}
+	return now
 }
 
 // at is what stands where keys lead, as text, unless that is nothing, an array or an object. A number leads
