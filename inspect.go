@@ -16,7 +16,7 @@ type JobInfo struct {
 	Queue    string          `json:"queue"`
 	Priority int             `json:"priority"`
 	Args     json.RawMessage `json:"args"`
-	Attempt  int             `json:"attempt"` // the current or last one, from 1; 1 before the first
+	Attempt  int             `json:"attempt" doc:"The number of the attempt that runs or comes next, from 1; of a job that has ended, that of the last"`
 	Losses   int             `json:"losses,omitempty"`
 	Reason   string          `json:"reason,omitempty"` // of a final state: never empty
 

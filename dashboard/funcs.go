@@ -46,6 +46,7 @@ func functions(path string) template.FuncMap {
 		"situation": func(crew view.Crew, j stint.JobInfo, now time.Time) told {
 			return tell(crew.Situation(j, now), j, now)
 		},
+		"policy":    view.RetryInWords,
 		"outcome":   view.Outcome,
 		"ranOn":     view.RanOn,
 		"never":     view.NeverTaken,

@@ -147,7 +147,7 @@ func (s ScheduleInput) check() error { return inError("path", valid.Name("schedu
 var DeclareSchedule = declare(&Op[ScheduleInput, *store.ScheduleInfo]{
 	Decl: Decl{
 		Name: "schedules add", Method: http.MethodPut, Path: "/schedules/{schedule}", Needs: guard.Operator, Summary: "Declare a schedule",
-		Doc: "One that is there is changed, and keeps its counters, its pause and its next occurrence, unless it recurs otherwise.",
+		Doc: "One that is there is changed, and keeps its counters, its pause and its next occurrence, unless it recurs otherwise. A program that declares the same name puts its own back when one of its engines starts.",
 	},
 	do: func(ctx context.Context, l *Local, in *ScheduleInput) (*store.ScheduleInfo, error) {
 		declare, err := l.declarations(ctx, in.Body.Force, in.Body.Exact, nil)

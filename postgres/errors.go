@@ -52,6 +52,27 @@ func isAway(err error) bool {
 	return connect || network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
+// ownError is an error of the schema's functions. The server's stays inside and is not printed, which would add
+// codes that mean nothing to people.
+type ownError struct {
+	own  error
+	pg   error
+	text string
+}
+
+func (e *ownError) Error() string   { return e.text }
+func (e *ownError) Unwrap() []error { return []error{e.own, e.pg} }
+
+// explainOwn words an error of the schema's functions. Those that people call write whole sentences, which begin
+// with the name of the program.
+func explainOwn(own, err error, message string) error {
+	text, whole := strings.CutPrefix(message, "stint: ")
+	if !whole {
+		text = own.Error() + ": " + message
+	}
+	return &ownError{own, err, text}
+}
+
 // translate says in stint's words what PostgreSQL said by code, and what is wrong with the connection. The
 // server's error stays inside.
 func translate(err error) error {
@@ -63,7 +84,7 @@ func translate(err error) error {
 		return err
 	}
 	if own := ownCodes[pg.Code]; own != nil {
-		return fmt.Errorf("%w: %w", own, err)
+		return explainOwn(own, err, pg.Message)
 	}
 	switch {
 	case pg.Code == "ST007":

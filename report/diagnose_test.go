@@ -170,6 +170,7 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 		}, report.SeverityProblem, "engine_stuck", "its process lives", "process 4 on h"},
 		"an engine is draining":   {func(p *patient) { one(p).Draining, one(p).Running = true, []store.Position{1} }, report.SeverityNote, "engine_draining", "still runs 1 job", "stint engines bury 7"},
 		"engines of two versions": {func(p *patient) { p.engines = append(p.engines, p.engines[0]); p.engines[1].Version = "v2" }, report.SeverityNote, "engine_versions", "v1 (one), v2 (one)", "rolled out"},
+		"an engine of no version": {func(p *patient) { p.engines = append(p.engines, p.engines[0]); p.engines[1].Version = "" }, report.SeverityNote, "engine_versions", ": unknown (one), v1 (one)", "rolled out"},
 		"nobody is there":         {func(p *patient) { p.engines = nil }, report.SeverityProblem, "no_engine", "5 jobs, the first for 5m0s", "stint work"},
 		"nobody is there yet":     {func(p *patient) { p.engines = nil; mail(p).Oldest = time.Now() }, report.SeverityWarning, "no_engine", "5 jobs", "stint work"},
 		"a kind nobody knows":     {func(p *patient) { mail(p).Kind = "fax" }, report.SeverityProblem, "kind_unknown", "no running engine handles this kind", "--kind fax"},

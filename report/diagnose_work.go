@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -126,7 +127,7 @@ func (d *diagnosis) versions(running crew) {
 	}
 	slices.Sort(all)
 	for _, v := range all {
-		names = append(names, fmt.Sprintf("%s (%s)", v, words.Several(by[v])))
+		names = append(names, fmt.Sprintf("%s (%s)", cmp.Or(v, "unknown"), words.Several(by[v])))
 	}
 	d.find(engineVersions.With("names", strings.Join(names, ", ")).Find("the engines that run", map[string]any{"versions": all}).At("engines"))
 }

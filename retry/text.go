@@ -80,6 +80,34 @@ func (p Policy) String() string {
 	return w.text()
 }
 
+// Lines returns the policy for people: its text form, and of a policy that is by_error a line with its
+// options and one for each class of errors, the last for all others. Parse does not read them.
+func (p Policy) Lines() []string {
+	w := p.wire()
+	if p.bad != "" || len(w.Cases) == 0 {
+		return []string{p.String()}
+	}
+	others := None()
+	var lines []string
+	for c := range p.rule.(byError).cases.all {
+		if c.otherwise {
+			others = c.then
+		} else {
+			lines = append(lines, c.class+": "+c.then.inLine())
+		}
+	}
+	return slices.Concat([]string{w.text()}, lines, []string{"other errors: " + others.inLine()})
+}
+
+// inLine is the policy for people, as a part of a line.
+func (p Policy) inLine() string {
+	lines := p.Lines()
+	if len(lines) == 1 {
+		return lines[0]
+	}
+	return "(" + strings.Join(lines, "; ") + ")"
+}
+
 // text writes a policy without cases, whose names have no separators.
 func (w *wire) text() string {
 	rule := []string{w.Policy}

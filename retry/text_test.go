@@ -47,6 +47,25 @@ func TestTextFormsAreRead(t *testing.T) {
 	}
 }
 
+func TestAPolicyByErrorIsALineForEachClass(t *testing.T) {
+	nested := retry.ByError(retry.On("x", retry.None()), retry.Otherwise(retry.Fixed(1, time.Second).Jitter(0.5)))
+	for _, tt := range []struct {
+		policy retry.Policy
+		want   string
+	}{
+		{retry.Default(), "exponential:10:1m"},
+		{retry.Function("a,b"), `{"policy":"function","name":"a,b"}`},
+		{retry.ByError(retry.On("timeout", retry.Forever(time.Minute))), "by_error\ntimeout: forever:1m\nother errors: none"},
+		{retry.ByError(retry.On("a", retry.None()), retry.Otherwise(retry.Default())).Deadline(time.Hour).Faulty(3), "by_error,deadline=1h,faulty=3\na: none\nother errors: exponential:10:1m"},
+		{retry.ByError(retry.On("a", nested), retry.Otherwise(nested)), "by_error\na: (by_error; x: none; other errors: fixed:1:1s,jitter=0.5)\nother errors: (by_error; x: none; other errors: fixed:1:1s,jitter=0.5)"},
+		{retry.Fixed(-1, 0), retry.Fixed(-1, 0).String()},
+	} {
+		if got := strings.Join(tt.policy.Lines(), "\n"); got != tt.want {
+			t.Errorf("%v is shown as\n%s\nwant\n%s", tt.policy, got, tt.want)
+		}
+	}
+}
+
 func TestWhatHasNoTextFormIsWrittenAsJSON(t *testing.T) {
 	for _, p := range []retry.Policy{
 		retry.ByError(retry.On("a", retry.None())),

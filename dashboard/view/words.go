@@ -3,7 +3,6 @@ package view
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +28,9 @@ func (c Crew) Situation(j stint.JobInfo, now time.Time) string {
 		return words.Ago(j.Finished, now)
 	case j.PendingRetry != "":
 		return faulty("waits for an engine with the retry function " + words.Visible(j.PendingRetry))
-	case slices.Contains([]stint.State{stint.Scheduled, stint.Retrying}, j.State):
+	case j.State == stint.Retrying:
+		return faulty(fmt.Sprintf("attempt %d due %s", j.Attempt, words.Ago(j.Due, now)))
+	case j.State == stint.Scheduled:
 		return faulty("due " + words.Ago(j.Due, now))
 	case j.State == stint.Blocked && AwaitsInWords(j) != "":
 		return faulty(AwaitsInWords(j) + ", otherwise due " + words.Ago(j.Due, now))
@@ -43,6 +44,15 @@ func (c Crew) Situation(j stint.JobInfo, now time.Time) string {
 		return faulty("taken by an engine")
 	}
 	return faulty("")
+}
+
+// RetryInWords is the text of a retry policy for people: see [retry.Policy.Lines].
+func RetryInWords(policy string) []string {
+	p, err := retry.Parse(policy)
+	if err != nil {
+		return []string{policy}
+	}
+	return p.Lines()
 }
 
 // StateInWords says a job's state with what follows from it.

@@ -40,8 +40,8 @@ const enginesMetricsHelp = `metrics [INSTANCE]: Show what engines counted
 
 Metrics shows what engines have counted since they were started, as they stored it last:
 every 15 seconds, or as often as --metrics-every says, and when they stop. The metrics of
-an engine that has left are deleted after five days. With a name, it shows that engine
-only. --json has all figures.`
+an engine that has left are deleted after five days; until then it is listed as gone. With
+a name, it shows that engine only. --json has all figures.`
 
 const enginesDrainHelp = `drain TOKEN|INSTANCE...: Let engines end their jobs and leave
 
@@ -72,7 +72,7 @@ func (a *app) enginesCommand() *cobra.Command {
 	reasonFlags(drain, &why, &by, "the reason that is kept in the log of changes", "the person or program that drains them")
 	bury := onEngines(a, page(enginesBuryHelp), changing, ops.BuryEngine, func(t ops.EngineToken) ops.EngineWhy { return ops.EngineWhy{EngineToken: t, Body: ops.Why{Why: why}} }, nil)
 	reasonFlags(bury, &why, &by, "the reason that is kept with the engine, and that it logs", "the person or program that buries them")
-	return a.group(page("engines|engine: List and show engines, drain and bury them"),
+	return a.noun(page("engines|engine: List and show engines, drain and bury them"),
 		lists(a, `List shows the engines that have joined and not left, dead ones until they are buried.
 The column jobs counts the jobs that an engine has claimed and that have not ended;
 stint engines show lists them.`, ops.ListEngines, a.listEngines),
@@ -214,15 +214,25 @@ func (a *app) metricsOf(ctx context.Context, db *database, names []string) (any,
 			err = withHint(fmt.Errorf("no engine of the name %q has written its metrics", names[0]), "stint engines metrics shows all that have")
 		}
 	}
-	return all, func(now time.Time) { a.listMetrics(all, now) }, err
+	if err != nil || a.json {
+		return all, nil, err
+	}
+	roster, err := db.Engines(ctx)
+	return all, func(now time.Time) { a.listMetrics(all, roster, now) }, err
 }
 
-func (a *app) listMetrics(all []report.Metrics, now time.Time) {
-	head := row{"instance", "since", "written", "claimed", "claims", "slots", "running", "run", "succeeded", "failed", "cancelled", "returned", "working", "flushes", "retries"}
+// listMetrics marks engines that do not work, as listEngines does.
+func (a *app) listMetrics(all []report.Metrics, roster []store.EngineInfo, now time.Time) {
+	states := map[store.EngineID]view.Condition{}
+	for _, e := range roster {
+		states[e.Token] = view.ConditionOf(e, now)
+	}
+
+	head := row{"instance", "since", "written", "claimed", "claims", "slots", "running", "run", "succeeded", "failed", "cancelled", "returned", "working", "flushes", "retries", ""}
 	printTable(a, all, "no engine has written its metrics", head, func(m report.Metrics) row {
 		c, w := m.Claimer, m.Workers
 		return row{m.Instance, words.Ago(m.Since, now), words.Ago(m.At, now), c.Claimed, c.Claims, w.Slots, words.Count(w.Running), w.Run,
-			w.Succeeded, w.Failed, w.Cancelled, c.Returned, w.Working, m.Finisher.Flushes, m.Finisher.Retries}
+			w.Succeeded, w.Failed, w.Cancelled, c.Returned, w.Working, m.Finisher.Flushes, m.Finisher.Retries, special(cmp.Or(states[m.Engine], view.Left))}
 	})
 }
 

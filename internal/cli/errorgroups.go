@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,8 +15,9 @@ import (
 const errorsListHelp = `list|ls: List what went wrong, in groups
 
 List groups the attempts that failed or were lost, the newest 10,000 that fit, by kind,
-class of error, the function that panicked, and what their messages have in common. What
-differs from one message to the next, such as numbers and ids, is shown as #.
+class of error, the function that panicked, and what their messages have in common: what
+differs from one message to the next, such as numbers and ids, does not count. The
+message that is shown is the newest of the group; --json has their pattern, too.
 
 Groups that are resolved or muted are left out unless --state or --key asks for them.
 One that was resolved has returned when such an attempt failed after that.
@@ -104,8 +106,8 @@ func (a *app) errorsMarkCommand(help string, op *ops.Op[ops.ErrorsMark, report.E
 }
 
 func (a *app) showErrors(r report.ErrorReport, now time.Time) {
-	printTable(a, r.Groups, "no errors", row{"key", "state", "kind", "class", "attempts", "jobs", "first", "last", "message"}, func(g report.ErrorGroup) row {
-		state, message := string(g.State), g.Pattern
+	printTable(a, r.Groups, "no errors", row{"key", "state", "kind", "class", "attempts", "jobs", "first", "last", "newest message"}, func(g report.ErrorGroup) row {
+		state, message := string(g.State), strings.Join(strings.Fields(g.Message), " ")
 		if g.State == report.ErrorsReturned {
 			state += ", was resolved"
 		}

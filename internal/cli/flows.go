@@ -21,8 +21,8 @@ import (
 )
 
 func (a *app) flowsCommand() *cobra.Command {
-	return a.group(page("flows|flow: Enqueue flows, which are graphs of jobs, and list, show, draw, cancel and retry them"),
-		a.flowsEnqueueCommand(), a.flowsAddCommand(), a.listCommand(page(flowsListHelp), true), a.flowsShowCommand(), a.flowsGraphCommand(),
+	return a.noun(page("flows|flow: List, enqueue, show, draw, cancel and retry flows, which are graphs of jobs"),
+		a.listCommand(page(flowsListHelp), true), a.flowsEnqueueCommand(), a.flowsAddCommand(), a.flowsShowCommand(), a.flowsGraphCommand(),
 		a.cancelCommand(page(flowsCancelHelp), true), a.retryCommand(page(flowsRetryHelp), true))
 }
 

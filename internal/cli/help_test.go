@@ -58,6 +58,25 @@ func TestHelpTellsOfDefaultsAndVariables(t *testing.T) {
 	})
 }
 
+// One rule for all nouns: where there is a list, the noun alone is that, with its flags.
+func TestANounAloneLists(t *testing.T) {
+	commands(newApp().rootCommand(), func(c *cobra.Command) {
+		for _, list := range c.Commands() {
+			if list.Name() != "list" {
+				continue
+			}
+			if c.Annotations[groupMark] != "" {
+				t.Errorf("%s prints its help and not the list", c.CommandPath())
+			}
+			list.LocalFlags().VisitAll(func(f *pflag.Flag) {
+				if c.Flags().Lookup(f.Name) != f {
+					t.Errorf("%s has not --%s of its list", c.CommandPath(), f.Name)
+				}
+			})
+		}
+	})
+}
+
 // line is what a help says of a flag.
 func line(help, flag string) string {
 	for l := range strings.Lines(help) {

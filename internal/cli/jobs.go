@@ -21,7 +21,7 @@ import (
 )
 
 func (a *app) jobsCommand() *cobra.Command {
-	return a.group(page("jobs|job: List, show and watch jobs, cancel, retry and delete them"),
+	return a.noun(page("jobs|job: List, show and watch jobs, cancel, retry and delete them"),
 		a.listCommand(page(jobsListHelp), false), a.jobsShowCommand(), a.jobsStepsCommand(), a.jobsSignalsCommand(), a.jobsSignalCommand(), a.jobsAnswerCommand(), a.jobsLogCommand(), a.jobsWatchCommand(), a.cancelCommand(page(jobsCancelHelp), false),
 		a.retryCommand(page(jobsRetryHelp), false), a.jobsDeleteCommand())
 }
@@ -50,6 +50,9 @@ const jobsListHelp = `list|ls: List jobs, the newest first
 
 List shows jobs, the newest first, that fit all of the filters. For the next page give
 the last id to --before.
+
+The column attempt is the number of the attempt that runs or comes next, and of a job that
+has ended that of the last: a job at attempt 3 has failed, or lost its engine, twice.
 
 ` + timesHelp + `
 
@@ -222,7 +225,7 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 		d.add("unique", fmt.Sprintf("%s of %s", j.Unique, j.UniqueKey()))
 	}
 	d.add("limits", j.Limits)
-	d.add("retry", j.Retry)
+	d.add("retry", strings.Join(view.RetryInWords(j.Retry), "\n"))
 	d.add("timeout", j.Timeout.AsDuration())
 	d.add("losses", j.Losses)
 	d.add("created", j.Created)

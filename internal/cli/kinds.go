@@ -44,7 +44,7 @@ func (a *app) listKinds(kinds []stint.KindInfo, now time.Time) {
 		if k.Timeout > 0 {
 			timeout = retry.FormatDuration(k.Timeout)
 		}
-		addRow(t, row{k.Name, cmp.Or(k.Queue, stint.DefaultQueue), priority, k.Retry, timeout, strings.Join(k.Tags, " "), strings.Join(k.Limits, ", "), words.Ago(k.Declared, now)})
+		addRow(t, row{k.Name, cmp.Or(k.Queue, stint.DefaultQueue), priority, strings.Join(k.Retry.Lines(), "; "), timeout, strings.Join(k.Tags, " "), strings.Join(k.Limits, ", "), words.Ago(k.Declared, now)})
 	}
 	t.Render()
 }

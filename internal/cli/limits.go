@@ -17,16 +17,17 @@ import (
 	"github.com/stint-go/stint/store"
 )
 
-const limitsListHelp = `List shows each limit with its rule, and how many permits to start jobs engines hold, and
-wait for. Permits that engines hold count, though an engine may keep some for a moment
-that it does not use. A limit with keys has its rule for each of them, and the columns
-count all of its keys together.`
+const limitsListHelp = `List shows each limit with its rule, and the permits to start its jobs: held is how many
+engines have, and asked is how many more they wait for. Permits that engines hold count,
+though an engine may keep some for a moment that it does not use. A limit with keys has
+its rule for each of them: keys is how many are in use, and the other columns count all of
+them together. Engines is how many hold permits or wait for some.`
 
 const limitsShowHelp = `show LIMIT: Show what a limit allows, and which engines hold it
 
 Show prints the rule of a limit, who set it and why, and the engines that hold permits to
-start its jobs, or wait for some. Of a limit with keys it prints the keys that most is
-asked for; stint keys lists them all.`
+start its jobs (held), or wait for some (asked). Of a limit with keys it prints the keys
+that most is asked for; stint keys lists them all.`
 
 const limitsSetHelp = `set LIMIT RULE: Set what a limit allows, on all engines and at once
 
@@ -81,7 +82,8 @@ Examples:
 const keysHelp = `keys LIMIT: List the keys of a limit that are in use
 
 Keys lists the keys of a limit of which engines hold permits to start jobs, or wait for
-some, and those whose next start has to wait: those that most is asked for first.
+some, and those whose next start has to wait: those that most is asked for first. Held is
+how many permits engines have, and asked how many more they wait for.
 
 Examples:
   stint keys tenant

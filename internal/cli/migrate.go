@@ -9,7 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
+	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/ops"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
@@ -73,10 +75,13 @@ pooler.`), a.on(installing, func(ctx context.Context, db *database, _ []string) 
 	})))
 }
 
-// mayNotInstall names the right that is missing when a server refuses to make the schema.
+// mayNotInstall says what the schema needs that a server has not, or names the right that is missing when it refuses to make it.
 // The owner of a schema that migrate down removed may lack it. Other errors pass
 // through.
 func (a *app) mayNotInstall(err error, schema string) error {
+	if errors.Is(err, store.ErrSchema) {
+		return withHint(err, "stint needs PostgreSQL 13 or newer, and a database in UTF8: createdb --encoding UTF8 --template template0 NAME")
+	}
 	refused, ok := errors.AsType[*pgconn.PgError](err)
 	c, parseErr := pgconn.ParseConfig(a.db.url)
 	if !ok || refused.Code != "42501" || parseErr != nil {
@@ -88,7 +93,11 @@ func (a *app) mayNotInstall(err error, schema string) error {
 
 func (a *app) migrateDownCommand() *cobra.Command {
 	var yes bool
-	cmd := a.onDatabase(page("down: Remove the schema with all jobs in it"), a.on(migrating, func(ctx context.Context, db *database, _ []string) error {
+	cmd := a.onDatabase(page(`down: Remove the schema with all jobs in it
+
+Down removes the schema for ever, with all jobs, schedules and statistics. It refuses
+while engines work on it: stop them first. One that has died without a word counts as
+such after its time to live.`), a.on(migrating, func(ctx context.Context, db *database, _ []string) error {
 		info, err := db.roles.Schema(ctx)
 		if err != nil {
 			return err
@@ -96,9 +105,14 @@ func (a *app) migrateDownCommand() *cobra.Command {
 		if info.Installed == 0 {
 			return fmt.Errorf("%s has no schema %q to remove", a.db.place(), info.Where)
 		}
-		what := fmt.Sprintf("the schema %q in %s%s", info.Where, a.db.place(), a.contents(ctx, db))
-		if !yes {
+		working := atWork(ctx, db)
+		what := fmt.Sprintf("the schema %q in %s%s", info.Where, a.db.place(), a.contents(ctx, db, len(working)))
+		switch {
+		case !yes:
 			return withHint(usagef("this would remove %s for ever", what), "give --yes to do it")
+		case len(working) > 0:
+			return withHint(fmt.Errorf("the schema %q in %s is in use by %s: %s", info.Where, a.db.place(), words.Counted(len(working), "engine"), words.Several(working)),
+				"stop the engines first; stint engines list shows them")
 		}
 		if err := db.roles.Uninstall(ctx); err != nil {
 			return err
@@ -112,7 +126,7 @@ func (a *app) migrateDownCommand() *cobra.Command {
 
 // contents says what a schema holds. It is empty if that cannot be read, as in a schema of
 // another version.
-func (a *app) contents(ctx context.Context, db *database) string {
+func (a *app) contents(ctx context.Context, db *database, engines int) string {
 	counts, err := db.Counts(ctx)
 	if err != nil {
 		return ""
@@ -125,10 +139,25 @@ func (a *app) contents(ctx context.Context, db *database) string {
 		}
 	}
 	text := fmt.Sprintf(" with %s, %s of them unfinished", words.Counted(all, "job"), words.Count(open))
-	if engines, err := db.Engines(ctx); err == nil && len(engines) > 0 {
-		text += fmt.Sprintf(" (and %s at work)", words.Counted(len(engines), "engine"))
+	if engines > 0 {
+		text += fmt.Sprintf(" (and %s at work)", words.Counted(engines, "engine"))
 	}
 	return text
+}
+
+// atWork names the engines that are not dead. It is empty if they cannot be read, as in a schema of
+// another version.
+func atWork(ctx context.Context, db *database) (names []string) {
+	engines, err := ops.Items(ops.ListEngines.Call(ctx, db, ops.None{}))
+	if err != nil {
+		return nil
+	}
+	for _, e := range engines {
+		if e.State != view.Gone && e.State != view.Silent {
+			names = append(names, fmt.Sprintf("%s (%s, pid %d)", e.Instance, e.Host, e.PID))
+		}
+	}
+	return names
 }
 
 func (a *app) migratePrintCommand() *cobra.Command {

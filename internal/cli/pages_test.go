@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 var (
@@ -93,7 +95,8 @@ func understood(args []string, whole bool) error {
 			return err
 		}
 	}
-	if whole && cmd.Args != nil || cmd.Annotations[groupMark] != "" {
+	aloneLists := slices.ContainsFunc(cmd.Commands(), func(c *cobra.Command) bool { return c.Name() == "list" })
+	if whole && cmd.Args != nil || aloneLists || cmd.Annotations[groupMark] != "" {
 		return cmd.ValidateArgs(rest)
 	}
 	return nil

@@ -25,7 +25,7 @@ func (a *app) queuesCommand() *cobra.Command {
 		return ops.QueueWhy{QueueName: ops.QueueName{Queue: name}, Body: ops.Why{Why: why}}
 	}, nil)
 	reasonFlags(pause, &why, &by, "the reason that is kept with the queue", "the person or program that pauses it")
-	return a.group(page("queues|queue: List queues, pause and resume them"),
+	return a.noun(page("queues|queue: List queues, pause and resume them"),
 		lists(a, `List shows the queues that have jobs and those that are paused. It counts every
 job that there is, so on a long history it takes a while.`, ops.ListQueues, a.listQueues),
 		pause,

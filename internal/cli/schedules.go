@@ -57,7 +57,7 @@ func (a *app) schedulesCommand() *cobra.Command {
 	ran := func(_ context.Context, _ *database, _ ops.ScheduleName, _ string, made stint.Receipt) error {
 		return a.printReceipt(made)
 	}
-	return a.group(page("schedules|schedule: List, add, pause, run and remove schedules"),
+	return a.noun(page("schedules|schedule: List, add, pause, run and remove schedules"),
 		lists(a, `List shows every schedule by its name, with when it was declared last and by whom. A
 schedule that no program or file declares any more stays until it is removed.`, ops.ListSchedules, a.listSchedules),
 		a.asks(page(schedulesShowHelp), a.scheduleShown),
@@ -169,7 +169,7 @@ func showTemplate(d details, j stint.NewJob) {
 	d.add("correlation", j.Correlation)
 	d.add("metadata", j.Metadata)
 	d.add("limits", j.Limits)
-	d.add("retry", j.Retry)
+	d.add("retry", strings.Join(j.Retry.Lines(), "\n"))
 	d.add("timeout", j.Timeout)
 	d.add("start within", j.StartWithin)
 }
@@ -235,22 +235,22 @@ func (a *app) removeSchedules(ctx context.Context, db *database, names []string)
 		if err != nil {
 			return hintName(err)
 		}
-		a.noteDeclared(before)
+		a.noteDeclared(before, "it comes back")
 		fmt.Fprintln(a.out, ops.RemoveSchedule.Said(&in, &cancelled))
 	}
 	return nil
 }
 
-// noteDeclared warns that a schedule that was removed comes back, if the file has it or an
+// noteDeclared warns of what becomes of a schedule that was removed or changed, if the file has it or an
 // engine declared it last. People declare by a name with an @: see whoami.
-func (a *app) noteDeclared(s *store.ScheduleInfo) {
+func (a *app) noteDeclared(s *store.ScheduleInfo, becomes string) {
 	for _, f := range a.schedules {
 		if f.schedule.Name == s.Name {
-			a.note("%s still declares the schedule %s: it comes back when an engine starts with it", f.place, words.Visible(s.Name))
+			a.note("%s still declares the schedule %s: %s when an engine starts with it", f.place, words.Visible(s.Name), becomes)
 			return
 		}
 	}
 	if s.By != "" && !strings.Contains(s.By, "@") {
-		a.note("the schedule %s was declared by %s: it comes back when an engine starts whose program or file still declares it", words.Visible(s.Name), words.Visible(s.By))
+		a.note("the schedule %s was declared by %s: %s when an engine starts whose program or file still declares it", words.Visible(s.Name), words.Visible(s.By), becomes)
 	}
 }

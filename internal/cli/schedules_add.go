@@ -23,7 +23,8 @@ const schedulesAddHelp = `add SCHEDULE KIND [ARGS]: Declare a schedule
 
 Add declares a schedule: a job of KIND, made again and again. ARGS are as for
 enqueue. A schedule that is there already is changed, and keeps its counters and its
-next occurrence, unless it recurs otherwise.
+next occurrence, unless it recurs otherwise. What a program or a file declares, an
+engine declares again when it starts, which undoes the change: make it there instead.
 
 --cron takes five fields (minute, hour, day of month, month, day of week) or @hourly,
 @daily, @weekly, @monthly, @yearly, by the clock of --zone. A fixed local time that
@@ -130,7 +131,7 @@ func (a *app) schedulesAddCommand() *cobra.Command {
 }
 
 func (a *app) addSchedule(ctx context.Context, db *database, s stint.Schedule) error {
-	_, err := db.Schedule(ctx, s.Name)
+	before, err := db.Schedule(ctx, s.Name)
 	isNew := errors.Is(err, stint.ErrNoSchedule)
 	if err != nil && !isNew {
 		return err
@@ -142,6 +143,9 @@ func (a *app) addSchedule(ctx context.Context, db *database, s stint.Schedule) e
 	info, err := ops.DeclareSchedule.Call(ctx, db, in)
 	if err != nil {
 		return err
+	}
+	if !isNew {
+		a.noteDeclared(before, "this change is undone")
 	}
 	if a.json {
 		return a.printJSON(info)

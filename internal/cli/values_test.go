@@ -289,7 +289,7 @@ func TestWhatIsWrappedHasNoBlanksAtTheEndsOfLines(t *testing.T) {
 func TestMetricsTellTimesAsOtherTablesDo(t *testing.T) {
 	var out strings.Builder
 	a := &app{out: &out}
-	a.listMetrics([]report.Metrics{{Instance: "one", Workers: report.WorkerMetrics{Working: 183_448 * time.Millisecond}}}, time.Now())
+	a.listMetrics([]report.Metrics{{Instance: "one", Workers: report.WorkerMetrics{Working: 183_448 * time.Millisecond}}}, nil, time.Now())
 	if !strings.Contains(out.String(), " "+words.Took(183_448*time.Millisecond)+" ") {
 		t.Errorf("it shows\n%s", out.String())
 	}

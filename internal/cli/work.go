@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -283,9 +285,9 @@ Examples:
 const upNext = `
 In a second terminal, in the same directory:
 
-%[2]s  stint sh%[1]s -- echo hello
-  stint jobs list%[1]s
-  stint jobs show ID%[1]s
+%[2]s  %[3]s sh%[1]s -- echo hello
+  %[3]s jobs list%[1]s
+  %[3]s jobs show ID%[1]s
 
 Ctrl-C stops it after what runs has finished.
 
@@ -300,6 +302,30 @@ The dashboard is at
 const upFaktory = `
 For clients of Faktory: FAKTORY_URL=%s
 `
+
+// thisProgram is what to type to run this program again: its name, if a shell finds it by that, or else the
+// path of it. That of go run is a file for as long as this process lives.
+func thisProgram() string {
+	const name = "stint"
+	path, err := os.Executable()
+	if err != nil {
+		return name
+	}
+	found, err := exec.LookPath(name)
+	if err == nil && sameFile(found, path) {
+		return name
+	}
+	return shellQuote(path)
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
 
 func (a *app) upCommand() *cobra.Command {
 	var flags engineFlags
@@ -328,11 +354,11 @@ func (a *app) upCommand() *cobra.Command {
 			if json {
 				return
 			}
-			first := ""
+			first, program := "", thisProgram()
 			if w.demo {
-				first = "  stint demo" + a.sameDatabase() + "\n"
+				first = "  " + program + " demo" + a.sameDatabase() + "\n"
 			}
-			fmt.Fprintf(a.out, upNext, a.sameDatabase(), first)
+			fmt.Fprintf(a.out, upNext, a.sameDatabase(), first, program)
 		})
 	})
 	flags.add(cmd.Flags())
