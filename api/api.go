@@ -154,6 +154,10 @@ func New(st Store, c Config) *Handler {
 	for _, schema := range schemas.Map() {
 		neverNull(schema)
 	}
+	for _, item := range a.OpenAPI().Paths {
+		bodyMayBeLeftOut(item.Post, schemas)
+		bodyMayBeLeftOut(item.Put, schemas)
+	}
 	return &Handler{withProblems(mux), a.OpenAPI()}
 }
 
@@ -208,6 +212,19 @@ func (c Config) told(ctx context.Context, operation string, err error) error {
 		return errAway
 	}
 	return errUnexpected
+}
+
+// bodyMayBeLeftOut lets an operation be asked for without a body if no field of its body is
+// required: that means the same as {}.
+func bodyMayBeLeftOut(op *huma.Operation, schemas huma.Registry) {
+	if op == nil || op.RequestBody == nil {
+		return
+	}
+	schema := op.RequestBody.Content["application/json"].Schema
+	if schema.Ref != "" {
+		schema = schemas.SchemaFromRef(schema.Ref)
+	}
+	op.RequestBody.Required = len(schema.Required) > 0
 }
 
 // neverNull says that lists are lists: an empty one is written as [], or is absent.
