@@ -199,11 +199,16 @@ func (b bounded) Call(ctx context.Context, op ops.Operation, in, out any) error 
 // told is what a client is told of an error.
 func (c Config) told(ctx context.Context, operation string, err error) error {
 	_, unwritten := errors.AsType[*ops.UnwrittenError](err)
-	if told := cmp.Or(problem(err), problem(ctx.Err())); told != nil && !unwritten {
-		return told // whatever a store makes of the end of its time
+	denied := errors.Is(err, store.ErrDenied)
+	told := cmp.Or(problem(err), problem(ctx.Err())) // whatever a store makes of the end of its time
+	if told != nil && !unwritten && !denied {
+		return told
 	}
 	if c.OnError != nil {
 		c.OnError(ctx, operation, err)
+	}
+	if denied {
+		return told
 	}
 	if unwritten {
 		return errUnwritten

@@ -281,8 +281,17 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		f.refused("viewer", `select stint.enqueue('k')`, `select stint.signal(1, 'a')`, `select stint.answer(1, 'q', 'yes')`, `select stint.take_keys('{a}', '{a}', '{1}')`, stores, `select nextval('stint.positions')`)
 
 		// What is missing is said with where it is to be had.
-		if _, err := stint.NewClient(viewer).Enqueue(t.Context(), stint.NewJob{Kind: "k"}); err == nil || !strings.Contains(err.Error(), "stint migrate roles") {
+		if _, err := stint.NewClient(viewer).Enqueue(t.Context(), stint.NewJob{Kind: "k"}); !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "stint migrate roles") {
 			t.Errorf("an enqueue without the right says %v", err)
+		}
+
+		for role, want := range map[string]bool{"owner": false, "engine": false, "producer": false, "viewer": true} {
+			if only, err := f.open(role).OnlyReads(t.Context()); err != nil || only != want {
+				t.Errorf("the %s may only read: %v, error %v", role, only, err)
+			}
+		}
+		if lacks, err := engine.LacksGrants(t.Context()); err != nil || lacks {
+			t.Errorf("after the script grants are missing: %v, error %v", lacks, err)
 		}
 
 		// A later step's table is nobody's until the script was run again.
@@ -292,6 +301,9 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		_, err = owner.Migrate(t.Context())
 		must(t, err)
 		f.refused("engine", `insert into stint.later values (1)`)
+		if lacks, err := engine.LacksGrants(t.Context()); err != nil || !lacks {
+			t.Errorf("after an upgrade grants are missing: %v, error %v", lacks, err)
+		}
 		f.script()
 		f.as(f.login("my_engine"), `insert into stint.later values (stint.late())`)
 		f.as(f.login("my_viewer"), `select x from stint.later`)
