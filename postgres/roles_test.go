@@ -398,6 +398,43 @@ func TestTheScriptTakesOverWhatWasInstalledBefore(t *testing.T) {
 	}
 }
 
+// The page says how to remove the roles, with the schema or without.
+func TestRolesAreRemovedAsThePageSays(t *testing.T) {
+	page, err := os.ReadFile(rolesPage)
+	must(t, err)
+	_, text, _ := strings.Cut(string(page), "\n## Remove the roles\n")
+	_, text, _ = strings.Cut(text, "```sql\n")
+	text, _, _ = strings.Cut(text, "```")
+	reassign, drop, found := strings.Cut(text, "\n")
+	if !found || !strings.HasPrefix(reassign, "reassign owned by stint_owner to app;") || strings.Count(drop, "\n") != 2 {
+		t.Fatalf("the page says %q", text)
+	}
+	pgtest.Each(t, func(t *testing.T, server *pgtest.Server) {
+		for schema, keeps := range map[string]bool{"kept": true, "left": false} {
+			f := hire(t, server, schema)
+			s := f.open("engine")
+			(&bench{t, s, nil}).enqueue(1)
+			said := strings.NewReplacer("stint_", schema+"_", "to app;", "to "+schema+"_admin;")
+			if keeps {
+				f.as(f.url, said.Replace(reassign))
+			}
+			f.as(f.url, said.Replace(drop))
+			super := openStore(t, f.url, Config{Schema: schema})
+			counts, err := super.Counts(t.Context())
+			must(t, err)
+			if keeps != (counts[stint.Available] == 1) {
+				t.Errorf("with the schema kept, %v, the jobs are %v", keeps, counts)
+			}
+			if has, err := super.HasRoles(t.Context()); err != nil || has {
+				t.Errorf("there are roles still, error %v", err)
+			}
+			if _, err := s.Counts(t.Context()); err == nil {
+				t.Error("a login has its rights still")
+			}
+		}
+	})
+}
+
 func TestThePageOfRolesNamesThemAll(t *testing.T) {
 	page, err := os.ReadFile(rolesPage)
 	must(t, err)
