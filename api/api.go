@@ -154,6 +154,10 @@ func New(st Store, c Config) *Handler {
 	for _, schema := range schemas.Map() {
 		neverNull(schema)
 	}
+	for _, item := range a.OpenAPI().Paths {
+		bodyMayBeLeftOut(item.Post, schemas)
+		bodyMayBeLeftOut(item.Put, schemas)
+	}
 	return &Handler{withProblems(mux), a.OpenAPI()}
 }
 
@@ -195,11 +199,16 @@ func (b bounded) Call(ctx context.Context, op ops.Operation, in, out any) error 
 // told is what a client is told of an error.
 func (c Config) told(ctx context.Context, operation string, err error) error {
 	_, unwritten := errors.AsType[*ops.UnwrittenError](err)
-	if told := cmp.Or(problem(err), problem(ctx.Err())); told != nil && !unwritten {
-		return told // whatever a store makes of the end of its time
+	denied := errors.Is(err, store.ErrDenied)
+	told := cmp.Or(problem(err), problem(ctx.Err())) // whatever a store makes of the end of its time
+	if told != nil && !unwritten && !denied {
+		return told
 	}
 	if c.OnError != nil {
 		c.OnError(ctx, operation, err)
+	}
+	if denied {
+		return told
 	}
 	if unwritten {
 		return errUnwritten
@@ -208,6 +217,19 @@ func (c Config) told(ctx context.Context, operation string, err error) error {
 		return errAway
 	}
 	return errUnexpected
+}
+
+// bodyMayBeLeftOut lets an operation be asked for without a body if no field of its body is
+// required: that means the same as {}.
+func bodyMayBeLeftOut(op *huma.Operation, schemas huma.Registry) {
+	if op == nil || op.RequestBody == nil {
+		return
+	}
+	schema := op.RequestBody.Content["application/json"].Schema
+	if schema.Ref != "" {
+		schema = schemas.SchemaFromRef(schema.Ref)
+	}
+	op.RequestBody.Required = len(schema.Required) > 0
 }
 
 // neverNull says that lists are lists: an empty one is written as [], or is absent.

@@ -897,6 +897,37 @@ func TestQueuesArePausedByWhoeverAsks(t *testing.T) {
 	}
 }
 
+func TestABodyThatMayBeEmptyMayBeLeftOut(t *testing.T) {
+	s := open(t)
+	asked := map[string]int{}
+	for path, item := range s.doc.Paths {
+		for method, op := range map[string]*huma.Operation{"POST": item.Post, "PUT": item.Put, "DELETE": item.Delete} {
+			if op == nil || op.RequestBody == nil {
+				continue
+			}
+			to := strings.TrimPrefix(inBraces.ReplaceAllString(strings.Replace(path, "{key}", "0123456789abcdef", 1), "1"), api.Prefix)
+			without, said := s.ask(method, to, nil)
+			withEmpty, saidOfEmpty := s.ask(method, to, "{}")
+			if op.RequestBody.Required {
+				if without != 400 || withEmpty != 422 {
+					t.Errorf("%s: without a body %d %s, of an empty one %d %s", op.OperationID, without, said, withEmpty, saidOfEmpty)
+				}
+				continue
+			}
+			if asked[op.OperationID] = without; without != withEmpty || without == 400 {
+				t.Errorf("%s: without a body %d %s, of an empty one %d %s", op.OperationID, without, said, withEmpty, saidOfEmpty)
+			}
+		}
+	}
+	want := map[string]int{ // 422 because they choose no jobs, 404 because there is no such thing
+		"queues-pause": 200, "schedules-pause": 404, "leases-release": 404, "engines-drain": 404, "engines-bury": 404, "errors-resolve": 404, "errors-mute": 404,
+		"jobs-cancel": 422, "jobs-retry": 422, "jobs-delete": 422, "jobs-cancel-one": 404, "jobs-retry-one": 404,
+	}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestASchedulesLife(t *testing.T) {
 	s := open(t)
 	declared := get[ops.Schedule](s, 200, "PUT", "/schedules/nightly",
@@ -953,7 +984,7 @@ func TestEnginesAreSeenDrainedAndBuried(t *testing.T) {
 	if len(shown.Holds) != 1 || shown.Holds[0].ID != id || shown.Holds[0].Begun {
 		t.Errorf("it holds %+v", shown.Holds)
 	}
-	if e := get[ops.Engine](s, 202, "POST", path+"/drain", nil); e.State != "draining" {
+	if e := get[ops.Engine](s, 202, "POST", path+"/drain", `{"why":"a new version"}`); e.State != "draining" {
 		t.Errorf("drained, it is %s", e.State)
 	}
 	if b := get[ops.Buried](s, 200, "POST", path+"/bury", `{"why":"it hangs"}`); b.Freed != 1 {

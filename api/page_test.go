@@ -189,8 +189,9 @@ Everything below ` + "`" + api.Prefix + "`" + ` of a dashboard, from its OpenAPI
 examples, tokens and errors: [dashboard.md](dashboard.md). Roles: a viewer sees, an operator does daily work as well, an admin
 everything; a worker takes jobs and does nothing else.
 
-Bodies and answers are JSON. Of an object, fields in **bold** are always in an answer, and must be in a body. Instants are as in
-RFC 3339; integers that are durations are nanoseconds. An error answers with [Problem](#problem).
+Bodies and answers are JSON. Of an object, fields in **bold** are always in an answer, and must be in a body; a
+body without any may be left out. Instants are as in RFC 3339; integers that are durations are nanoseconds. An error answers
+with [Problem](#problem).
 `)
 	nouns := slices.Sorted(maps.Keys(index))
 	for _, noun := range nouns {

@@ -52,6 +52,7 @@ var conditions = []struct {
 	{store.ErrNoFilter, "no-such-filter", http.StatusNotFound, ""},
 	{store.ErrFilterExists, "filter-exists", http.StatusConflict, ""},
 	{store.ErrManyFilters, "many-filters", http.StatusConflict, ""},
+	{store.ErrDenied, "no-right", http.StatusForbidden, "the login by which this server uses the database lacks the right to do this"},
 	{store.ErrBuried, "no-such-engine", http.StatusNotFound, "there is no such engine in the roster"},
 	{store.ErrBurialBlocked, "burial-blocked", http.StatusConflict, ""},
 	{gateway.ErrElsewhere, "elsewhere", http.StatusNotFound, ""},

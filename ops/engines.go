@@ -136,19 +136,13 @@ var ShowEngine = declare(&Op[EngineToken, ShownEngine]{
 	},
 })
 
-// DrainedEngine is an engine that is to leave, and why.
-type DrainedEngine struct {
-	EngineToken
-	Why string `query:"why" maxLength:"1000" doc:"The reason that the log of changes keeps"`
-}
-
 // DrainEngine has an engine end its jobs and leave.
-var DrainEngine = declare(&Op[DrainedEngine, Engine]{
+var DrainEngine = declare(&Op[EngineWhy, Engine]{
 	Decl: Decl{
 		Name: "engines drain", Method: http.MethodPost, Path: "/engines/{engine}/drain", Needs: guard.Operator, Summary: "Have an engine end its jobs and leave", Confirm: true,
 		Doc: "It takes no more jobs, and leaves when those that run have ended. It learns of it with its next beat.", Status: http.StatusAccepted,
 	},
-	do: func(ctx context.Context, l *Local, in *DrainedEngine) (Engine, error) {
+	do: func(ctx context.Context, l *Local, in *EngineWhy) (Engine, error) {
 		e, err := l.engine(ctx, in.EngineToken)
 		if err != nil {
 			return e, err
@@ -161,7 +155,7 @@ var DrainEngine = declare(&Op[DrainedEngine, Engine]{
 		e.State = view.ConditionOf(e.EngineInfo, now)
 		return e, err
 	},
-	said: func(_ *DrainedEngine, e Engine) string {
+	said: func(_ *EngineWhy, e Engine) string {
 		return fmt.Sprintf("engine %s (%d) was asked to leave", words.Visible(e.Instance), e.Token)
 	},
 })

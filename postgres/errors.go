@@ -96,7 +96,7 @@ func translate(err error) error {
 	case pg.Code == "26000", pg.Code == "42P05":
 		return explainPooled(err)
 	case pg.Code == "42501":
-		return fmt.Errorf("the role of this connection has not the right (postgres.Roles and stint migrate roles give each role its own): %w", err)
+		return fmt.Errorf("%w (postgres.Roles and stint migrate roles give each role its own): %w", store.ErrDenied, err)
 	case pg.Code == "42P01", pg.Code == "3F000", pg.Code == "42883":
 		return fmt.Errorf("%w: it is not installed, or part of it is missing, which stint doctor finds: %w", store.ErrSchema, err)
 	case pg.ConstraintName == "entries_start_by": // see stint.start_by; in the same words as SQLite

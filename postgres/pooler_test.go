@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -35,6 +36,38 @@ func pooled(t *testing.T) (s *Store, url string) {
 	t.Helper()
 	s = verified(t)
 	return s, pgtest.StartPooler(t, s.url(), map[string]string{"default_pool_size": "2"}).URL(s.url())
+}
+
+// The page has a configuration of PgBouncer. Here its addresses and its ways to log in are the test's.
+func TestTheConfigurationOnThePageOfPoolersWorks(t *testing.T) {
+	page, err := os.ReadFile("../docs/poolers.md")
+	must(t, err)
+	_, text, _ := strings.Cut(string(page), "```ini\n")
+	text, _, found := strings.Cut(text, "```")
+	databases, rest, split := strings.Cut(text, "[pgbouncer]\n")
+	if !found || !split || !strings.Contains(databases, "[databases]\n") {
+		t.Fatalf("the page has no configuration: %q", text)
+	}
+	settings := map[string]string{}
+	for line := range strings.Lines(rest) {
+		name, value, is := strings.Cut(strings.TrimSpace(line), " = ")
+		if is && !strings.HasPrefix(name, ";") && !strings.HasPrefix(name, "listen_") && !strings.HasPrefix(name, "auth_") {
+			settings[name] = value
+		}
+	}
+	if settings["pool_mode"] != "transaction" || settings["idle_transaction_timeout"] == "" {
+		t.Fatalf("the settings are %v", settings)
+	}
+	s := verified(t)
+	open := openStore(t, pgtest.StartPooler(t, s.url(), settings).URL(s.url()))
+	b := &bench{t, open, nil}
+	w := b.join()
+	b.enqueue(3)
+	w.Complete(w.ClaimAll()...)
+	w.Leave()
+	if counts, err := open.Counts(t.Context()); err != nil || counts[stint.Completed] != 3 {
+		t.Errorf("the jobs are %v, error %v", counts, err)
+	}
 }
 
 // What a connection prepared in one session is not there in the next one, or

@@ -17,6 +17,25 @@ func (s *Store) HasRoles(ctx context.Context) (has bool, err error) {
 	return has, err
 }
 
+// LacksGrants reports whether the server has such roles and what is installed was not granted to them, as between the
+// installation or an upgrade and the next run of the script.
+func (s *Store) LacksGrants(ctx context.Context) (lacks bool, err error) {
+	err = s.pool.QueryRow(ctx, `
+		select exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+		                 join pg_catalog.pg_roles r on r.rolname = $1 || '_engine'
+		               where n.nspname = $1 and c.relkind in ('r', 'v')
+		                 and not (has_schema_privilege(r.oid, n.oid, 'usage') and has_table_privilege(r.oid, c.oid, 'select')))`, s.schema).Scan(&lacks)
+	return lacks, translate(err)
+}
+
+// OnlyReads reports whether the login has the right to write down neither a job nor who changes what, so that nothing
+// can be changed by it.
+func (s *Store) OnlyReads(ctx context.Context) (only bool, err error) {
+	err = s.pool.QueryRow(ctx, s.sql.in(`
+		select not (has_any_column_privilege('stint.entries', 'insert') or has_table_privilege('stint.changes', 'insert'))`)).Scan(&only)
+	return only, translate(err)
+}
+
 // Roles is a script that makes six roles for a schema, named after it, and
 // gives each the rights that it needs: stint_owner, stint_engine,
 // stint_producer, stint_caller, stint_worker and stint_viewer. Its comments say which

@@ -281,8 +281,17 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		f.refused("viewer", `select stint.enqueue('k')`, `select stint.signal(1, 'a')`, `select stint.answer(1, 'q', 'yes')`, `select stint.take_keys('{a}', '{a}', '{1}')`, stores, `select nextval('stint.positions')`)
 
 		// What is missing is said with where it is to be had.
-		if _, err := stint.NewClient(viewer).Enqueue(t.Context(), stint.NewJob{Kind: "k"}); err == nil || !strings.Contains(err.Error(), "stint migrate roles") {
+		if _, err := stint.NewClient(viewer).Enqueue(t.Context(), stint.NewJob{Kind: "k"}); !errors.Is(err, store.ErrDenied) || !strings.Contains(err.Error(), "stint migrate roles") {
 			t.Errorf("an enqueue without the right says %v", err)
+		}
+
+		for role, want := range map[string]bool{"owner": false, "engine": false, "producer": false, "viewer": true} {
+			if only, err := f.open(role).OnlyReads(t.Context()); err != nil || only != want {
+				t.Errorf("the %s may only read: %v, error %v", role, only, err)
+			}
+		}
+		if lacks, err := engine.LacksGrants(t.Context()); err != nil || lacks {
+			t.Errorf("after the script grants are missing: %v, error %v", lacks, err)
 		}
 
 		// A later step's table is nobody's until the script was run again.
@@ -292,6 +301,9 @@ func TestEachRoleDoesItsWorkAndNothingElse(t *testing.T) {
 		_, err = owner.Migrate(t.Context())
 		must(t, err)
 		f.refused("engine", `insert into stint.later values (1)`)
+		if lacks, err := engine.LacksGrants(t.Context()); err != nil || !lacks {
+			t.Errorf("after an upgrade grants are missing: %v, error %v", lacks, err)
+		}
 		f.script()
 		f.as(f.login("my_engine"), `insert into stint.later values (stint.late())`)
 		f.as(f.login("my_viewer"), `select x from stint.later`)
@@ -384,6 +396,43 @@ func TestTheScriptTakesOverWhatWasInstalledBefore(t *testing.T) {
 	if _, err := Roles("No"); !errors.Is(err, stint.ErrInvalid) {
 		t.Errorf("a name that is none gives %v", err)
 	}
+}
+
+// The page says how to remove the roles, with the schema or without.
+func TestRolesAreRemovedAsThePageSays(t *testing.T) {
+	page, err := os.ReadFile(rolesPage)
+	must(t, err)
+	_, text, _ := strings.Cut(string(page), "\n## Remove the roles\n")
+	_, text, _ = strings.Cut(text, "```sql\n")
+	text, _, _ = strings.Cut(text, "```")
+	reassign, drop, found := strings.Cut(text, "\n")
+	if !found || !strings.HasPrefix(reassign, "reassign owned by stint_owner to app;") || strings.Count(drop, "\n") != 2 {
+		t.Fatalf("the page says %q", text)
+	}
+	pgtest.Each(t, func(t *testing.T, server *pgtest.Server) {
+		for schema, keeps := range map[string]bool{"kept": true, "left": false} {
+			f := hire(t, server, schema)
+			s := f.open("engine")
+			(&bench{t, s, nil}).enqueue(1)
+			said := strings.NewReplacer("stint_", schema+"_", "to app;", "to "+schema+"_admin;")
+			if keeps {
+				f.as(f.url, said.Replace(reassign))
+			}
+			f.as(f.url, said.Replace(drop))
+			super := openStore(t, f.url, Config{Schema: schema})
+			counts, err := super.Counts(t.Context())
+			must(t, err)
+			if keeps != (counts[stint.Available] == 1) {
+				t.Errorf("with the schema kept, %v, the jobs are %v", keeps, counts)
+			}
+			if has, err := super.HasRoles(t.Context()); err != nil || has {
+				t.Errorf("there are roles still, error %v", err)
+			}
+			if _, err := s.Counts(t.Context()); err == nil {
+				t.Error("a login has its rights still")
+			}
+		}
+	})
 }
 
 func TestThePageOfRolesNamesThemAll(t *testing.T) {

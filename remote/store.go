@@ -366,7 +366,7 @@ func (s *Store) LostAttempts(ctx context.Context, engine store.EngineID) ([]stor
 
 // Drain asks an engine to leave, as [store.Roster] does.
 func (s *Store) Drain(ctx context.Context, token store.EngineID) error {
-	_, err := ops.DrainEngine.Call(ctx, s, ops.DrainedEngine{EngineToken: ops.EngineToken{Token: int64(token)}})
+	_, err := ops.DrainEngine.Call(ctx, s, ops.EngineWhy{EngineToken: ops.EngineToken{Token: int64(token)}})
 	return err
 }
 

@@ -171,10 +171,10 @@ func (r *Report) endless(limit int) error {
 		}
 	}
 	if n := runs[most.Job.ID]; n > 1 {
-		return fmt.Errorf("there is no end to it after %d runs: job %d (%s) ran %d times, the last one %s; see Limit",
+		return fmt.Errorf("there is no end to it after %d runs: job %d (%s) ran %d times, the last one %s; if there is an end, stinttest.Limit allows more runs",
 			limit, most.Job.ID, most.Job.Kind, n, most.Outcome)
 	}
-	return fmt.Errorf("there is no end to it after %d runs: %d of the kind %s, each of another job; see Limit",
+	return fmt.Errorf("there is no end to it after %d runs: %d of the kind %s, each of another job; if there is an end, stinttest.Limit allows more runs",
 		limit, kinds[most.Job.Kind], most.Job.Kind)
 }
 

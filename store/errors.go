@@ -15,6 +15,9 @@ var (
 	// connection to it broke: all of that passes.
 	ErrAway = errors.New("stint: the database does not answer")
 
+	// ErrDenied says that the login at the database lacks the right to do this. Nothing was done.
+	ErrDenied = errors.New("stint: the login at the database lacks the right to do this")
+
 	// ErrBuried says that an engine does not stand in the roster (any more).
 	ErrBuried = errors.New("stint: the engine was buried")
 

@@ -145,4 +145,8 @@ func TestEnqueueFromSQL(t *testing.T) {
 	if job := shown(t.Context(), t, stint.NewClient(store), stint.ID(id)); job.State != stint.Scheduled {
 		t.Errorf("the job is %s", job.State)
 	}
+	must(t, db.QueryRowContext(t.Context(), `select stint.enqueue('send_invoise')`).Scan(&id)) // that nobody declared
+	if job := shown(t.Context(), t, stint.NewClient(store), stint.ID(id)); job.State != stint.Available {
+		t.Errorf("the job of an unknown kind is %s", job.State)
+	}
 }

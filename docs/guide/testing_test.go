@@ -2,11 +2,17 @@ package guide
 
 import (
 	"context"
+	"crypto/rand"
+	"database/sql"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/cron"
+	"github.com/stint-go/stint/internal/proof/pgtest"
+	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/stinttest"
 )
 
@@ -60,6 +66,54 @@ func TestRegisteringSendsAWelcomeAndAReminder(t *testing.T) {
 	if len(outbox) != 2 {
 		t.Errorf("the outbox has %q", outbox)
 	}
+}
+
+func TestADrainMayTakeMoreRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mux := newMux(new([]string))
+		mux.Schedule(Welcome.Schedule("hourly", cron.Every(time.Hour), User{"ada"}))
+		w := stinttest.New(t, mux)
+		report := w.Drain(stinttest.Within(45*24*time.Hour), stinttest.Limit(10_000)) // an hourly schedule runs 1,080 times
+		if len(report.Runs) != 1080 {
+			t.Errorf("there were %d runs", len(report.Runs))
+		}
+	})
+}
+
+func newStore(t *testing.T, url string) *postgres.Store {
+	schema := "test_" + strings.ToLower(rand.Text()) // of crypto/rand
+	store, err := postgres.Open(t.Context(), url, postgres.Config{Schema: schema})
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, store.Uninstall(context.WithoutCancel(t.Context()))) // drops the schema
+		store.Close()
+	})
+	return store
+}
+
+func TestASchemaForEachTest(t *testing.T) {
+	url := pgtest.New(t)
+	for range 2 {
+		t.Run("one", func(t *testing.T) {
+			t.Parallel()
+			var outbox []string
+			w := stinttest.On(t, newStore(t, url), newMux(&outbox))
+			must(t, register(t.Context(), w.Client(), "ada"))
+			if w.Drain(stinttest.FailOnError()); len(outbox) != 2 {
+				t.Errorf("the outbox has %q", outbox)
+			}
+		})
+	}
+	t.Cleanup(func() { // after both
+		db, err := sql.Open("pgx", url)
+		must(t, err)
+		defer db.Close()
+		var left int
+		must(t, db.QueryRow(`select count(*) from pg_namespace where nspname like 'test\_%'`).Scan(&left))
+		if left != 0 {
+			t.Errorf("%d schemas are left", left)
+		}
+	})
 }
 
 func TestOneHandler(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 	"github.com/stint-go/stint/gateway"
 	"github.com/stint-go/stint/observe/probes"
 	"github.com/stint-go/stint/observe/prom"
+	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/store"
 )
 
@@ -36,7 +37,7 @@ type dashboardServer struct {
 	server *http.Server
 	board  atomic.Pointer[dashboard.Dashboard] // nil before there is a database
 
-	readOnly bool
+	readOnly string // why nothing can be changed here; empty if it can
 	url      string // where people find it
 	fresh    string // the secret of its link; empty if the settings have one, or there is none
 	address  net.Addr
@@ -81,8 +82,11 @@ func (a *app) listenDashboard(f *dashboardFlags, v *vitals, log *slog.Logger) (*
 		return nil, err
 	}
 	d := &dashboardServer{
-		config: config, vitals: v, readOnly: f.readOnly, fresh: fresh, url: f.url(l.Addr()),
+		config: config, vitals: v, fresh: fresh, url: f.url(l.Addr()),
 		address: l.Addr(), inClear: inClear,
+	}
+	if f.readOnly {
+		d.readOnly = "the dashboard is read-only"
 	}
 	closing, end := context.WithCancel(context.Background())
 	d.closing = closing
@@ -144,6 +148,9 @@ func (d *dashboardServer) admitAgain(a *app, f *dashboardFlags) error {
 	}
 	if fresh != "" {
 		g.Link = d.fresh // which people have, and none that nobody knows
+	}
+	if d.readOnly != "" {
+		g = viewersOnly(g)
 	}
 	g.OnRefused = d.config.Guard.OnRefused
 	if err := d.board.Load().Admit(g); err != nil {
@@ -219,6 +226,9 @@ func (d *dashboardServer) open(db fullStore, health probes.Engine, workers *gate
 	if d == nil {
 		return nil
 	}
+	if s, ok := db.(*postgres.Store); ok && d.readOnly == "" {
+		d.readOnlyAs(s)
+	}
 	c := d.config
 	c.API.Bury = func(ctx context.Context, e store.EngineID, why string) (int, error) {
 		return engine.Bury(ctx, db, e, why)
@@ -237,6 +247,21 @@ func (d *dashboardServer) open(db fullStore, health probes.Engine, workers *gate
 		c.Log.Warn("the " + d.what() + " is served in clear: others on the way can read passwords and tokens; give it a certificate, or a proxy that has one")
 	}
 	return nil
+}
+
+// readOnlyAs lets nothing be changed if the login at the database may only read.
+func (d *dashboardServer) readOnlyAs(s *postgres.Store) {
+	ctx, cancel := context.WithTimeout(context.Background(), explainTime)
+	defer cancel()
+	if only, err := s.OnlyReads(ctx); err != nil || !only {
+		return // what fails on the way fails again, with an answer of its own
+	}
+	d.readOnly = "the login by which the " + d.what() + " uses the database may only read"
+	if d.config.LinkKey = ""; d.fresh != "" {
+		d.config.Guard.Link, d.fresh = "", ""
+	}
+	d.config.Guard = viewersOnly(d.config.Guard)
+	d.config.Log.Warn("the login at the database may only read: the " + d.what() + " refuses every change until it is started again with a login that may write, such as a member of stint_engine")
 }
 
 // what is what it serves.
@@ -259,8 +284,8 @@ func (d *dashboardServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "5")
 		http.Error(w, "the database was not reached yet", http.StatusServiceUnavailable)
 		return
-	case changes && d.readOnly:
-		const why = "nothing can be changed here: the dashboard is read-only"
+	case changes && d.readOnly != "":
+		why := "nothing can be changed here: " + d.readOnly
 		d.config.Guard.OnRefused(r, guard.Identity{}, http.StatusForbidden, why)
 		http.Error(w, why, http.StatusForbidden)
 		return

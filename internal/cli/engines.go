@@ -68,9 +68,10 @@ func (a *app) enginesCommand() *cobra.Command {
 		return err
 	}
 	var why, by string
-	drain := onEngines(a, page(enginesDrainHelp), changing, ops.DrainEngine, func(t ops.EngineToken) ops.DrainedEngine { return ops.DrainedEngine{EngineToken: t, Why: why} }, nil)
+	withWhy := func(t ops.EngineToken) ops.EngineWhy { return ops.EngineWhy{EngineToken: t, Body: ops.Why{Why: why}} }
+	drain := onEngines(a, page(enginesDrainHelp), changing, ops.DrainEngine, withWhy, nil)
 	reasonFlags(drain, &why, &by, "the reason that is kept in the log of changes", "the person or program that drains them")
-	bury := onEngines(a, page(enginesBuryHelp), changing, ops.BuryEngine, func(t ops.EngineToken) ops.EngineWhy { return ops.EngineWhy{EngineToken: t, Body: ops.Why{Why: why}} }, nil)
+	bury := onEngines(a, page(enginesBuryHelp), changing, ops.BuryEngine, withWhy, nil)
 	reasonFlags(bury, &why, &by, "the reason that is kept with the engine, and that it logs", "the person or program that buries them")
 	return a.noun(page("engines|engine: List and show engines, drain and bury them"),
 		lists(a, `List shows the engines that have joined and not left, dead ones until they are buried.

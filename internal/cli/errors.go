@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"github.com/stint-go/stint/cron"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/words"
+	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
@@ -188,7 +190,7 @@ func (a *app) explainPostgres(err error) error {
 	}
 	server := net.JoinHostPort(c.Host, fmt.Sprint(c.Port))
 	if errors.As(err, &refused) {
-		return explainRefusal(err, refused, c, server)
+		return a.explainRefusal(err, refused, c, server)
 	}
 	if !errors.As(err, &connect) {
 		return err
@@ -208,7 +210,7 @@ func (a *app) explainPostgres(err error) error {
 }
 
 // explainRefusal explains an error code of a server.
-func explainRefusal(err error, pg *pgconn.PgError, c *pgconn.Config, server string) error {
+func (a *app) explainRefusal(err error, pg *pgconn.PgError, c *pgconn.Config, server string) error {
 	switch pg.Code {
 	case "28P01", "28000":
 		return withHint(fmt.Errorf("%s does not let the user %q in: %s", server, c.User, pg.Message),
@@ -216,7 +218,7 @@ func explainRefusal(err error, pg *pgconn.PgError, c *pgconn.Config, server stri
 	case "3D000":
 		return withHint(fmt.Errorf("there is no database %q on %s", c.Database, server), "create it with createdb %s, or check the name in --db or STINT_DB", c.Database)
 	case "42501":
-		return withHint(fmt.Errorf("the user %q may not do this: %s", c.User, pg.Message), "stint migrate roles prints a script that gives each role its rights; the owner of the schema installs it with stint migrate up")
+		return withHint(fmt.Errorf("the user %q may not do this: %s", c.User, pg.Message), "%s", a.whatGivesRights())
 	case "53300":
 		return withHint(fmt.Errorf("%s has no connection left: %s", server, pg.Message), "an engine uses up to %s; add pool_max_conns=4 to the URL, or raise max_connections", engineConnections)
 	case "57P03":
@@ -224,6 +226,32 @@ func explainRefusal(err error, pg *pgconn.PgError, c *pgconn.Config, server stri
 	}
 	return err
 }
+
+// whatGivesRights says what gives a login of the database the rights that it lacks.
+func (a *app) whatGivesRights() string {
+	const members = "a login has the rights of the roles that it is a member of, such as stint_engine; stint migrate roles prints the script that makes these"
+	ctx, cancel := context.WithTimeout(context.Background(), explainTime)
+	defer cancel()
+	db, err := a.open(ctx, migrating)
+	if err != nil {
+		return members
+	}
+	defer db.Close()
+	s, ok := db.roles.(*postgres.Store)
+	if !ok {
+		return members
+	}
+	if lacks, err := s.LacksGrants(ctx); err == nil && lacks {
+		return "the roles have no rights on what was installed last: run the script again: " + grantCommand
+	}
+	if info, err := s.Schema(ctx); err == nil && info.Installed == 0 {
+		return "stint migrate roles prints a script that gives each role its rights; the owner of the schema installs it with stint migrate up"
+	}
+	return members
+}
+
+// explainTime bounds how long an error waits for the database that it is about.
+const explainTime = 10 * time.Second
 
 // innermost is the error that all others wrap, on the last of the branches.
 func innermost(err error) error {

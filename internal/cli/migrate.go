@@ -28,6 +28,9 @@ finish what they run and stop.`),
 		a.migrateRolesCommand())
 }
 
+// grantCommand gives the roles of a schema their rights on what is there.
+const grantCommand = `stint migrate roles | psql "$ADMIN_URL"`
+
 func (a *app) migrateStatusCommand() *cobra.Command {
 	return a.withJSON(a.onDatabase(page("status: Compare the database with this program"), a.on(migrating, func(ctx context.Context, db *database, _ []string) error {
 		info, err := db.roles.Schema(ctx)
@@ -58,7 +61,7 @@ pooler.`), a.on(installing, func(ctx context.Context, db *database, _ []string) 
 		}
 		if s, ok := db.roles.(*postgres.Store); ok && before.Installed != after.Installed {
 			if has, err := s.HasRoles(ctx); err == nil && has {
-				a.note("hint: the roles of this schema have no rights on what is new: stint migrate roles | psql \"$ADMIN_URL\" gives them")
+				a.note("hint: the roles of this schema have no rights on what is new: %s gives them", grantCommand)
 			}
 		}
 		switch {

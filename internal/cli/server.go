@@ -16,6 +16,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/remote"
+	"github.com/stint-go/stint/store"
 )
 
 // serverFlags say which server a command asks instead of a database.
@@ -144,6 +145,8 @@ func (a *app) explainAnswer(err error, e *remote.Error) error {
 			return withHint(fmt.Errorf("%s wants a token", a.server.url), "put one of its tokens into %s, or into a file for --token-file", tokenVariable)
 		}
 		return withHint(fmt.Errorf("%s does not know the token", a.server.url), "look at %s, or at the file of --token-file", tokenVariable)
+	case errors.Is(err, store.ErrDenied):
+		return withHint(err, "the server's log says which right; its login at the database must be a member of another role, such as stint_engine")
 	case e.Status == http.StatusForbidden:
 		return withHint(err, "the token has a role; the operator of the server gives tokens with other roles")
 	case e.Status == http.StatusMisdirectedRequest:

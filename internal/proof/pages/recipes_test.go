@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the programs of examples/ into docs/recipes.md")
+var update = flag.Bool("update", false, "write the programs of examples/ into the pages that show them")
 
-// recipe is a link to a program and the block of code after it.
-var recipe = regexp.MustCompile("(?s)\\]\\((?:\\.\\./)?(examples/[a-z]+/main\\.go)\\).*?\n```go\n(.*?)```\n")
+// recipe is a link to a program or its test, and the block of code after it.
+var recipe = regexp.MustCompile("(?s)\\]\\((?:\\.\\./)*(examples/[a-z]+/main(?:_test)?\\.go)\\).*?\n```go\n(.*?)```\n")
 
-// The programs of the recipes and of the README are those of examples/, which have tests; the pages leave out the
+// The programs of the recipes, of the guide and of the README are those of examples/, which have tests; the pages leave out the
 // comment above them.
 func TestRecipesAreProgramsThatAreTested(t *testing.T) {
 	isProgram := []byte("\n```go\npackage main\n")
-	for page, least := range map[string]int{"README.md": 1, "docs/recipes.md": 4} {
+	for page, least := range map[string]int{"README.md": 1, "docs/recipes.md": 4, "docs/guide/service.md": 2} {
 		text, err := os.ReadFile(filepath.Join(root, page))
 		if err != nil {
 			t.Fatal(err)
