@@ -149,7 +149,7 @@ func (d *database) fits(f store.Filter, j stint.JobInfo) bool {
 	if f.Correlation == j.ID.String() && d.is("leaves out the first of a correlation") {
 		return false
 	}
-	return f.Is(j.State) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && is(f.URN, j.URN) && is(f.Correlation, j.Correlation) && is(f.Schedule, j.Origin.Schedule) &&
+	return f.Is(j.State) && is(f.Kind, j.Kind) && is(f.Queue, j.Queue) && isAbout(f, j.URN) && is(f.Correlation, j.Correlation) && is(f.Schedule, j.Origin.Schedule) &&
 		(f.Flow == 0 || j.Flow == f.Flow || d.is("finds jobs of any flow")) && (!f.Flows || j.IsFlow || d.is("finds jobs beside flows")) &&
 		(is(f.Source, j.Source) || d.is("has no source")) && (!f.Faulty || j.Faulty || d.is("filters by faulty in vain")) &&
 		(!f.NotRetried || !d.retried(j.ID) || d.is("finds what was retried")) && (f.Tag == "" || slices.Contains(j.Tags, f.Tag)) && (f.Before == 0 || j.ID < f.Before) && (j.ID > f.After || d.is("shows older ones than were asked for")) &&
@@ -326,4 +326,13 @@ func (d *database) long(f store.Filter, all []stint.Attempt) bool {
 		all = all[len(all)-1:]
 	}
 	return f.Longer == 0 || slices.ContainsFunc(all, func(x stint.Attempt) bool { return x.Finished.Sub(x.Started) > f.Longer })
+}
+
+// isAbout tells whether a URN is the one that a filter says, or begins so.
+func isAbout(f store.Filter, urn string) bool {
+	from, to, begins := f.URNRange()
+	if !begins {
+		return f.URN == "" || f.URN == urn
+	}
+	return urn != "" && urn >= from && (to == "" || urn < to)
 }

@@ -38,7 +38,7 @@ func (m *model) Join(_ context.Context, e store.EngineInfo, kinds []stint.KindIn
 		e.Draining = true
 	}
 	m.engines = append(m.engines, &e)
-	m.history[e.Token] = e
+	m.history[e.Token], m.slots[e.Token] = e, e.Slots
 	if m.mine == nil {
 		m.mine = map[store.EngineID]bool{}
 	}
@@ -75,11 +75,22 @@ func (m *model) Heartbeat(_ context.Context, token store.EngineID, b store.Heart
 			m.keepLog(token, &b.Logs[i])
 		}
 	}
-	e.Beat = time.Now()
+	now := time.Now()
+	e.Beat = now
 	m.lows[token] = max(m.lows[token], b.Low)
 	e.Low = m.lows[token]
 	if b.Number >= m.beats[token] || m.is("believes the beat that came last") {
 		e.Running, m.beats[token] = slices.Clone(b.Running), b.Number
+		e.Slots = cmp.Or(b.Slots, m.slots[token])
+		began := map[store.Position]time.Time{}
+		for _, p := range b.Running {
+			if at, said := b.Started[p]; said {
+				began[p] = now.Add(-max(0, now.Sub(at)))
+			} else if at, known := e.Started[p]; known {
+				began[p] = at
+			}
+		}
+		e.Started = began
 	}
 	tooOld := m.oldest > 1 && !m.is("keeps engines that are too old") || m.installed > 1 && m.is("drains at every upgrade")
 	orders := store.HeartbeatReply{Drain: e.Draining || tooOld || m.is("drains everybody")}

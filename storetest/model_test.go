@@ -77,6 +77,7 @@ type database struct {
 	lows      map[store.EngineID]int64     // the bound of open claims, by the last beat
 	numbers   map[store.LaneID]int64
 	beats     map[store.EngineID]int64 // the number of the last
+	slots     map[store.EngineID]int   // as they joined
 	cancelled map[stint.ID]mark        // until the job is final
 	bells     map[int]func(store.News)
 	metrics   []report.Metrics // the newest last
@@ -136,7 +137,7 @@ func (d *database) reset() {
 	d.buried = map[store.EngineID]time.Time{}
 	d.ends = map[store.EngineID]store.EngineEnd{}
 	d.kinds = map[string]stint.KindInfo{}
-	d.held, d.beats = map[store.EngineID]bool{}, map[store.EngineID]int64{}
+	d.held, d.beats, d.slots = map[store.EngineID]bool{}, map[store.EngineID]int64{}, map[store.EngineID]int{}
 	d.cancelled = map[stint.ID]mark{}
 	d.deleted = map[store.Position]bool{}
 	d.paused = map[string]store.QueueInfo{}
