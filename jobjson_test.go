@@ -25,7 +25,8 @@ func full(t *testing.T) stint.NewJob {
 		Limits: []string{"smtp", "tenant by /a"},
 	}
 	for f, v := range reflect.ValueOf(j).Fields() {
-		if f.Name == "Member" || f.Name == "Sealed" || f.Name == "Redacted" { // where a job stands in a flow is said by the flow, and what is sealed is sealed before
+		switch f.Name {
+		case "Member", "Sealed", "Redacted", "Indexed": // a flow says where a job stands in it, and the kind what is sealed, redacted and indexed
 			continue
 		}
 		if v.IsZero() {
