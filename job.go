@@ -110,7 +110,8 @@ type NewJob struct {
 	// all: see the option [Redact]. Nil for none.
 	Redacted []string `json:"-"`
 
-	// Indexed are JSON pointers to the arguments that tags tell of: see the option [Indexed]. Nil for none.
+	// Indexed are JSON pointers to the arguments that tags tell of: see the option [Indexed]. Nil for none. [Kind.New],
+	// [Kind.Enqueue], [Kind.Schedule] and [KindInfo.Job] make the tags: of a job that is put together without these it says nothing.
 	Indexed []string `json:"-"`
 
 	// Member says where the job stands in a flow: see [Flow]. Nil for a job in none.

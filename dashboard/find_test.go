@@ -16,11 +16,7 @@ func TestOneBoxFindsJobsAndWhateverHasAName(t *testing.T) {
 		client := stint.NewClient(s.store)
 		enqueue := func(kind, args string, opts ...stint.Option) stint.ID {
 			t.Helper()
-			j := stint.NewJob{Kind: kind, Queue: "mail", Args: json.RawMessage(args)}
-			for _, o := range opts {
-				o(&j)
-			}
-			id, err := client.Enqueue(t.Context(), j)
+			id, err := client.Enqueue(t.Context(), stint.KindInfo{Name: kind, Queue: "mail"}.Job(json.RawMessage(args), opts...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -31,6 +27,9 @@ func TestOneBoxFindsJobsAndWhateverHasAName(t *testing.T) {
 		enqueue("send_invoice", `{"order":4713}`, stint.Tag("twice"))
 		enqueue("send_invoice", `{"order":4713}`, stint.Tag("twice"))
 		indexed := enqueue("send_invoice", `{"order":4714,"to":"c\"d"}`, stint.Indexed("/order", "/to"))
+		enqueue("send_invoice", `{"order":4715}`, stint.Indexed("/order"))
+		enqueue("send_invoice", `{"order":4715}`, stint.Indexed("/order"))
+		quoted := enqueue("send_invoice", `{}`, stint.Tag("to=c d"))
 
 		at := func(text string) (string, string) {
 			t.Helper()
@@ -51,19 +50,22 @@ func TestOneBoxFindsJobsAndWhateverHasAName(t *testing.T) {
 			order.String(): "/jobs/" + order.String(), "#" + order.String(): "/jobs/" + order.String(), "job " + order.String(): "/jobs/" + order.String(), " " + order.String() + " ": "/jobs/" + order.String(),
 			"urn:shop:order:47": "/jobs/" + order.String(), "urn:shop:*": "/jobs/" + order.String(),
 			"urn:shop:order:4711": "/jobs/" + order.String(), "args.order = 4711": "/jobs/" + order.String(), "order=4711": "/jobs/" + order.String(), "args.customer.id=c7": "/jobs/" + order.String(),
-			"args.order = 4714": "/jobs/" + indexed.String(), `args.to="c\"d"`: "/jobs/" + indexed.String(), "vip": "/jobs/" + tagged.String(), "tenant = acme": "/jobs/" + tagged.String(), "MAIL": "/queues/mail", "schedul": "/schedules",
+			"args.order = 4714": "/jobs/" + indexed.String(), `args.to="c\"d"`: "/jobs/" + indexed.String(), `args.to = "c d"`: "/jobs/" + quoted.String(), "vip": "/jobs/" + tagged.String(), "tenant = acme": "/jobs/" + tagged.String(), "MAIL": "/queues/mail", "schedul": "/schedules",
 		} {
 			if got, _ := at(text); got != want {
 				t.Errorf("%q leads to %s, want %s", text, got, want)
 			}
 		}
 		for text, want := range map[string]string{
-			"": "Enter the ID of a job", "9999": "Nothing is called 9999", "no such thing": "Nothing is called no such thing", "twice": "With the tag twice", "order=4713": "With the argument order",
+			"": "Enter the ID of a job", "9999": "Nothing is called 9999", "no such thing": "Nothing is called no such thing", "twice": "With the tag twice", "order=4713": "With the argument order", "args.order = 4715": "With the tag order=4715",
 			"e": `<dt>Page</dt>`, strings.Repeat("x", 290): "Nothing is called", "order=\x01": "Nothing is called", "<b>": "Nothing is called &lt;b&gt;",
 		} {
 			if where, got := at(text); where != "/search" || !strings.Contains(got, want) {
 				t.Errorf("for %q, %s says %s", text, where, got)
 			}
+		}
+		if _, got := at("args.order = 4715"); strings.Contains(got, "With the argument") {
+			t.Errorf("what its index found is shown twice: %s", got)
 		}
 		s.stranger() // arguments are hidden from viewers
 		for _, text := range []string{"args.order = 4711", "order=4711"} {

@@ -138,7 +138,8 @@ func (b *Dashboard) findJobs(ctx context.Context, p *searchPage, w way) error {
 			return slices.ContainsFunc(f.Jobs, func(other stint.JobInfo) bool { return other.ID == j.ID })
 		})
 	}
-	if news := slices.ContainsFunc(found.Jobs, func(j stint.JobInfo) bool { return !shown(j) }); news {
+	news := slices.ContainsFunc(found.Jobs, func(j stint.JobInfo) bool { return !shown(j) })
+	if news || len(found.Jobs) == foundAtOnce { // or there may be more of them
 		p.Jobs = append(p.Jobs, foundJobs{w.how, found.Jobs, all})
 	}
 	if found.Cut {

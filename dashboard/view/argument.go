@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stint-go/stint"
 )
 
 // argument is the form of a text that means one argument: args.customer.id = 7.
@@ -49,19 +52,23 @@ func holds(text string) func(args []byte) bool {
 func Retagged(tags []string, was, is json.RawMessage) (now []string) {
 	for _, tag := range tags {
 		tag = strings.TrimSpace(tag)
-		path, value, ok := strings.Cut(tag, "=")
-		keys := strings.Split(path, ".")
-		if before, there := at(was, keys); ok && there && before == value {
-			after, there := at(is, keys)
-			if !there {
-				continue
-			}
-			tag = path + "=" + after
+		path, _, _ := strings.Cut(tag, "=")
+		index := stint.Indexed("/" + pointed.Replace(path))
+		kept := []string{tag}
+		if slices.Equal(stint.KindInfo{}.Job(was, index).Tags, kept) {
+			kept = stint.KindInfo{}.Job(is, index).Tags
 		}
-		now = append(now, tag)
+		for _, tag := range kept {
+			if !slices.Contains(now, tag) {
+				now = append(now, tag)
+			}
+		}
 	}
 	return now
 }
+
+// pointed makes of what leads to an argument the tokens of a JSON pointer.
+var pointed = strings.NewReplacer("~", "~0", "/", "~1", ".", "/")
 
 // at is what stands where keys lead, as text, unless that is nothing, an array or an object. A number leads
 // to an element of an array.

@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -48,4 +49,19 @@ func FuzzArgument(f *testing.F) {
 			t.Errorf("%q fits nothing", text)
 		}
 	})
+}
+
+func TestAnEditedJobHasTheTagsOfItsNewArguments(t *testing.T) {
+	was := json.RawMessage(`{"order":4711,"customer":{"id":"c7"},"a~/b":1,"list":["x"]}`)
+	tags := []string{"vip", "order=4711\r", "order=12", "customer.id=c7", "a~/b=1", "list.0=x", "other=1"}
+	for is, want := range map[string][]string{
+		string(was):                        {"vip", "order=4711", "order=12", "customer.id=c7", "a~/b=1", "list.0=x", "other=1"},
+		`{"order":12,"customer":{"id":8}}`: {"vip", "order=12", "customer.id=8", "other=1"},
+		`{"order":null,"customer":{"id":""},"a~/b":"` + strings.Repeat("x", 255) + `","list":[[]]}`: {"vip", "order=12", "other=1"},
+		`{"order":`: {"vip", "order=12", "other=1"}, // which is refused
+	} {
+		if got := Retagged(tags, was, json.RawMessage(is)); !slices.Equal(got, want) {
+			t.Errorf("of %s the tags are %q, want %q", is, got, want)
+		}
+	}
 }
