@@ -52,9 +52,7 @@ func TestNumbersMayGrowAcrossEveryBorder(t *testing.T) {
 				t.Fatal(err)
 			}
 			fleet.Drain(t.Context(), ground.Store, time.Minute)
-			for _, k := range keepers {
-				k.Stop()
-			}
+			stopAll(keepers)
 		}
 		work(n)
 		jobs := n

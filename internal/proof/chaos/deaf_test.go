@@ -113,9 +113,7 @@ func (w *world) asking(url string) {
 		}
 		drain()
 	})
-	for _, k := range keepers {
-		k.Stop()
-	}
+	stopAll(keepers)
 	w.Burials(w.t.Context(), w.ground)
 	w.t.Log(w.Judge(w.t.Context(), w.ground))
 }

@@ -56,9 +56,7 @@ func TestFlowsKeepTheirOrder(t *testing.T) {
 		}
 		w.endSessions(200 * time.Millisecond)
 	}
-	for _, k := range keepers {
-		k.Stop()
-	}
+	stopAll(keepers)
 	w.apart()
 	count := map[string]int{}
 	for _, outcome := range w.outcomes() {

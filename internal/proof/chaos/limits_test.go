@@ -34,9 +34,7 @@ func (w *world) limited(rule stint.LimitRule, engines, work, jobs int, trouble f
 		w.t.Error(err)
 	}
 	w.Drain(w.t.Context(), w.store, 2*time.Minute)
-	for _, k := range keepers {
-		k.Stop()
-	}
+	stopAll(keepers)
 	load := w.Load(from, to)
 	w.Judge(w.t.Context(), w.ground)
 	return load

@@ -56,6 +56,7 @@ func TestNoSignalIsLost(t *testing.T) {
 		})
 	}
 	kills := w.killUntilCompleted(keepers)
+	stopAll(keepers)
 	sending.Wait()
 	store, _ = w.connect(w.url) // whose sessions nobody ends
 	for _, id := range ids {

@@ -42,14 +42,15 @@ func TestQuestionsAndCallsSurviveKills(t *testing.T) {
 
 	s, pool := w.connect(w.url)
 	said := answers{accepted: map[string][]string{}, unknown: map[string]bool{}}
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, over := context.WithCancel(t.Context())
 	var answering sync.WaitGroup
 	for n := range people {
 		own := rand.New(rand.NewPCG(w.seed, uint64(n)))
 		answering.Go(func() { said.give(ctx, s, pool, fmt.Sprint("person ", n), own) })
 	}
 	kills := w.killUntilCompleted(keepers)
-	stop()
+	stopAll(keepers)
+	over()
 	answering.Wait()
 	s, _ = w.connect(w.url) // whose sessions nobody ends
 	for _, id := range ids {

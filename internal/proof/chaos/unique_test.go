@@ -66,9 +66,7 @@ func (w *world) insist(producers, keys, n, work int, unique ...stint.Option) (al
 		select {
 		case <-done:
 			w.Drain(w.t.Context(), w.store, 2*time.Minute)
-			for _, k := range keepers {
-				k.Stop()
-			}
+			stopAll(keepers)
 			return all
 		default:
 			keepers[dice.IntN(len(keepers))].Process().Kill()
