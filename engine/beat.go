@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/internal/coalesce"
 	"github.com/stint-go/stint/store"
 )
 
@@ -91,8 +92,10 @@ func (s *session) watchFence(ctx context.Context) {
 			s.fence()
 			return
 		}
-		// What the store says may change at any time once beats are missing.
-		wait := max(s.config.TimeToLive/32, s.untilFence())
+		wait := coalesce.Wait(s.untilFence())
+		if wait <= 0 { // what the store says may change at any time once beats are missing
+			wait = s.config.TimeToLive / 32
+		}
 		s.nextLook.Store(int64(time.Since(s.beat) + wait))
 		sleep(ctx, wait)
 	}

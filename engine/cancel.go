@@ -8,6 +8,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/internal/coalesce"
 	"github.com/stint-go/stint/store"
 )
 
@@ -15,13 +16,14 @@ import (
 const cancelPause = 100 * time.Millisecond
 
 // watchCancellations cancels the handlers of jobs that were cancelled. A cancellation notifies;
-// without notifications it looks once in each beat's time. So it does while nothing runs: a claimed job that was
-// cancelled on its way to a slot starts after the notification.
+// without notifications it looks once in each beat's time. So it does while nothing runs but something is claimed: a
+// job that was cancelled on its way to a slot starts after the notification.
 func (s *session) watchCancellations(ctx context.Context) {
 	canceller, ok := s.store.(store.Canceller)
 	if !ok {
 		return
 	}
+	parked := false // until something is claimed
 	s.repeat(ctx, cancellations, "look for cancelled jobs", func(ctx context.Context) (pause, error) {
 		var ids []stint.ID
 		for a := range s.attempts {
@@ -38,7 +40,11 @@ func (s *session) watchCancellations(ctx context.Context) {
 				}
 			}
 		}
-		return pause{next: s.config.TimeToLive / 4, spacing: cancelPause}, nil
+		// What was parked waits first: or each job of an engine that has few would cost a look.
+		if parked = !parked && s.inflight.park(s.wakeups[cancellations]); parked {
+			return pause{next: time.Hour}, nil
+		}
+		return pause{next: coalesce.Wait(s.config.TimeToLive / 4), spacing: cancelPause}, nil
 	})
 }
 

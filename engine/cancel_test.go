@@ -105,6 +105,40 @@ func TestAJobThatIsCancelledOnItsWayToASlotIsToldSoon(t *testing.T) {
 	})
 }
 
+// unheard is a store that notifies of nothing.
+type unheard struct {
+	store.Store
+	store.Canceller
+}
+
+func TestACancellationOfWhichNobodyHeardIsFoundAlsoAfterIdleHours(t *testing.T) {
+	inBubble(t, 4*time.Hour, func(t *testing.T, s *sqlite.Store) {
+		mux := stint.NewMux()
+		began, told := make(chan struct{}), make(chan struct{})
+		handle(mux, "long", func(ctx context.Context, _ *stint.Job) error {
+			close(began)
+			<-ctx.Done()
+			close(told)
+			return ctx.Err()
+		})
+		stop := start(t, unheard{lonely{s}, s}, mux, engine.Config{TimeToLive: 20 * time.Second})
+		time.Sleep(90 * time.Minute)
+		id := enqueue(t, s, "long", `{}`)
+		<-began
+		if _, err := s.Cancel(t.Context(), []stint.ID{id}, "nobody wants it"); err != nil {
+			t.Fatal(err)
+		}
+		from := time.Now()
+		<-told
+		if took := time.Since(from); took > 6*time.Second {
+			t.Errorf("it was told after %v", took)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestAHandlerThatFinishesAllTheSameHasCompletedItsCancelledJob(t *testing.T) {
 	onEach(t, func(t *testing.T, s anyStore) {
 		mux := stint.NewMux()

@@ -17,8 +17,8 @@ const (
 	// maxLanes bounds how many lanes one call claims from. A store may take fewer.
 	maxLanes = 500
 
-	// absentFor is how long an engine waits for those that it works for.
-	absentFor = 100 * time.Millisecond
+	// absentFor is how long an engine waits for those that it works for, if nobody calls LookAgain.
+	absentFor = time.Second
 )
 
 // claim is the first stage. It takes work while there is room.

@@ -101,6 +101,8 @@ type inflight struct {
 	// until their outcomes are in the store.
 	once map[store.Position]bool
 
+	parked *wakeup // notified at the next request; nil for none
+
 	proof store.Proof // what was acknowledged since the last beat that arrived was sent
 }
 
@@ -117,7 +119,22 @@ func (h *inflight) request(claims int) (first, low int64) {
 		h.last++
 		h.claims[h.last] = nil
 	}
+	if h.parked != nil {
+		h.parked.notify()
+		h.parked = nil
+	}
 	return h.last - int64(claims) + 1, h.lowLocked()
+}
+
+// park has a wakeup notified at the next request, and reports true, unless something is open.
+func (h *inflight) park(w *wakeup) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.claims) > 0 || len(h.unknown) > 0 {
+		return false
+	}
+	h.parked = w
+	return true
 }
 
 func (h *inflight) claimed(c store.Claim) *claimState {

@@ -24,3 +24,27 @@ func TestWhatIsInDoubtIsNotPromisedToBeDone(t *testing.T) {
 		t.Errorf("when it was handed back, low is %d", low)
 	}
 }
+
+func TestTheNextRequestWakesWhoParked(t *testing.T) {
+	h, w := newInflight(), newWakeup()
+	serial, _ := h.request(1)
+	if h.park(w) {
+		t.Error("it parks while a request is on its way")
+	}
+	h.markUnknown(serial)
+	if h.park(w) {
+		t.Error("it parks while nobody knows what became of a request")
+	}
+	if h.resolved(serial); !h.park(w) {
+		t.Error("it does not park while nothing is open")
+	}
+	for _, want := range []int{1, 0} {
+		h.request(1)
+		if got := len(w.c); got != want {
+			t.Errorf("a request notified %d times, want %d", got, want)
+		}
+		if want > 0 {
+			<-w.c
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -196,6 +197,29 @@ func eventually(t *testing.T, what string, within time.Duration, ok func() bool)
 }
 
 func no() *bool { return new(bool) }
+
+func TestAWorkerThatComesBackHasItsJobAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		w := join(t, open(t, s), gateway.Joining{Kinds: kinds("work")})
+		for i := range 5 {
+			w.beat()
+			time.Sleep(4*time.Second + time.Duration(i)*170*time.Millisecond)
+			enqueue(t, s, stint.NewJob{Kind: "work"})
+			back := time.Now()
+			job := w.claim()
+			if took := time.Since(back); took > 50*time.Millisecond {
+				t.Errorf("it waited for %v", took)
+			}
+			w.mustFinish(gateway.Ending{Receipt: job.Receipt})
+		}
+	})
+}
 
 func TestEachEndingOfARunIsRecordedAsAHandlersWouldBe(t *testing.T) {
 	onEach(t, func(t *testing.T, s full) {

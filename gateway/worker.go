@@ -13,6 +13,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/internal/coalesce"
 	"github.com/stint-go/stint/internal/failure"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
@@ -34,6 +35,7 @@ type worker struct {
 
 	mu        sync.Mutex
 	spoke     time.Time // when it was last heard of
+	absent    bool      // its engine was told that it is
 	open      int       // claims that wait
 	asked     int       // for how many jobs these are
 	working   int       // runs that were handed out and whose handlers have not returned
@@ -219,6 +221,10 @@ func (w *worker) hear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.spoke = time.Now()
+	if w.absent {
+		w.absent = false
+		w.engine.LookAgain()
+	}
 }
 
 // presentFor is for how long a worker counts as present after it was heard of.
@@ -228,7 +234,8 @@ const presentFor = 1500 * time.Millisecond
 func (w *worker) present() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.open > 0 || time.Since(w.spoke) < presentFor
+	w.absent = w.open == 0 && time.Since(w.spoke) >= presentFor
+	return !w.absent
 }
 
 // endClaims answers the claim that waits.
@@ -298,7 +305,7 @@ func (w *worker) claim(ctx context.Context, c Claim) News {
 		}
 		w.engine.LookAgain()
 	}
-	timer := time.NewTimer(wait)
+	timer := time.NewTimer(coalesce.Wait(wait))
 	defer timer.Stop()
 	for {
 		if mine != w.polls || ctx.Err() != nil || w.abandoned {

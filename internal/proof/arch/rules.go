@@ -72,6 +72,7 @@ var ranks = map[string]int{
 	"internal/words":  -1,
 
 	"docs":              -2,
+	"internal/coalesce": -2,
 	"internal/duration": -2,
 }
 
