@@ -261,7 +261,7 @@ func TestAProgramsPoolThatPreparesBehindAPoolerIsToldWhatToDo(t *testing.T) {
 	}
 }
 
-func TestWhoListensThroughAPoolerThatSharesSessionsIsTold(t *testing.T) {
+func TestWhoListensThroughAPoolerThatSharesSessionsIsToldOnce(t *testing.T) {
 	direct, url := pooled(t)
 	s := openStore(t, url)
 	fails := func(store.News) { t.Error("it was rung") }
@@ -274,6 +274,12 @@ func TestWhoListensThroughAPoolerThatSharesSessionsIsTold(t *testing.T) {
 	defer cancel()
 	if err := s.Listen(ctx, fails); err != nil {
 		t.Errorf("it tries again at once, and is told %v", err)
+	}
+	s.deaf.Store(time.Now().UnixNano()) // a minute later
+	again, cancel := context.WithTimeout(t.Context(), ringTakes+time.Second)
+	defer cancel()
+	if err := s.Listen(again, fails); err != nil || time.Until(time.Unix(0, s.deaf.Load())) < deafFor/2 {
+		t.Errorf("it is told once more: %v", err)
 	}
 	if all := value[[]string](t, s.pool, `select coalesce(array_agg(c), '{}') from pg_listening_channels() c`); slices.Contains(all, "stint") {
 		t.Errorf("a shared session listens to %v", all)

@@ -66,7 +66,7 @@ type Store struct {
 
 	pooled   bool         // a pooler stands between this program and the server
 	prepares bool         // statements may be prepared
-	deaf     atomic.Int64 // until when a pooler is believed to swallow notifications, in nanoseconds of the wall clock
+	deaf     atomic.Int64 // until when a pooler is believed to swallow notifications, in nanoseconds of the wall clock; 0 where none was found
 
 	starting sync.Mutex                   // held while the engines' pool is opened
 	working  atomic.Pointer[pgxpool.Pool] // nil until an engine joined
