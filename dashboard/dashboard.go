@@ -182,6 +182,8 @@ func (a alone) Ready(ctx context.Context) error {
 	switch {
 	case errors.Is(err, store.ErrSchema):
 		return &event.UnreadyError{Condition: event.ConditionDatabase, Problem: "the schema is not installed, or does not fit"}
+	case errors.Is(err, store.ErrLogin):
+		return &event.UnreadyError{Condition: event.ConditionDatabase, Problem: "it refuses the login"}
 	case err != nil:
 		return &event.UnreadyError{Condition: event.ConditionDatabase, Problem: "it does not answer"}
 	}

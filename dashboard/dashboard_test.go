@@ -676,12 +676,26 @@ func TestAssetsAreKeptUntilThereAreOthers(t *testing.T) {
 	}
 }
 
+// refusing is a database that does not let its program in.
+type refusing struct{ *sqlite.Store }
+
+func (refusing) Paused(context.Context) ([]string, error) { return nil, store.ErrLogin }
+
 func TestTheDatabaseIsAskedWhetherTheDashboardIsReady(t *testing.T) {
 	s := open(t)
 	for _, path := range []string{"/healthz", "/readyz"} {
 		if status, _ := s.get(path); status != http.StatusOK {
 			t.Errorf("%s answers %d", path, status)
 		}
+	}
+	board, err := dashboard.New(refusing{s.store}, dashboard.Config{Guard: guard.Config{Stranger: guard.Viewer}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := httptest.NewRecorder()
+	board.ServeHTTP(answer, httptest.NewRequest("GET", "http://localhost/readyz", nil))
+	if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "it refuses the login") {
+		t.Errorf("where the database refuses its login it answers %d %s", answer.Code, answer.Body)
 	}
 	if err := s.store.Close(); err != nil {
 		t.Fatal(err)

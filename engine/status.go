@@ -203,6 +203,8 @@ func (e *Engine) Ready(ctx context.Context) error {
 	defer cancel()
 	roster, err := e.store.Engines(ctx)
 	switch {
+	case errors.Is(err, store.ErrLogin):
+		return not(event.ConditionDatabase, "it refuses the login", err)
 	case err != nil:
 		return not(event.ConditionDatabase, "it does not answer", err)
 	case !slices.ContainsFunc(roster, func(i store.EngineInfo) bool { return i.Token == now.Engine }):

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -121,6 +122,11 @@ func TestAnEngineSaysWhetherItWorksAndWhatOfThatDoesNotHold(t *testing.T) {
 		}
 		sick.all.Store(&away)
 		says("when the database went away", event.ConditionDatabase, true)
+		refused := func(context.Context) error { return store.ErrLogin }
+		sick.all.Store(&refused)
+		if err := e.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "it refuses the login") {
+			t.Errorf("when the database refuses its login it says %v", err)
+		}
 		sick.all.Store(&swallowed)
 		before := time.Now()
 		says("when it does not answer", event.ConditionDatabase, true)

@@ -87,6 +87,8 @@ func translate(err error) error {
 		return explainOwn(own, err, pg.Message)
 	}
 	switch {
+	case strings.HasPrefix(pg.Code, "28"):
+		return fmt.Errorf("%w: %w", store.ErrLogin, err)
 	case pg.Code == "ST007":
 		return valid.Invalid("unique", "%s", strings.TrimPrefix(pg.Message, "stint: "))
 	case pg.Code == "ST012":

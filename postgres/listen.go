@@ -17,7 +17,7 @@ const keepAlive = 15 * time.Second
 
 // Listen implements [store.Listener]: on the session of an engine that joined by this
 // store, or else on a connection of its own, which shows as "stint listen" in
-// pg_stat_activity. Where a pooler swallows notifications it says so, and tries again
+// pg_stat_activity. Where a pooler swallows notifications it says so once, and tries again
 // once a minute.
 func (s *Store) Listen(ctx context.Context, ring func(store.News)) error {
 	for _, p := range s.presences.Range {
@@ -25,11 +25,26 @@ func (s *Store) Listen(ctx context.Context, ring func(store.News)) error {
 			return err
 		}
 	}
-	select {
-	case <-time.After(time.Until(time.Unix(0, s.deaf.Load()))):
-	case <-ctx.Done():
-		return nil
+	for {
+		deaf := s.deaf.Load()
+		select {
+		case <-time.After(time.Until(time.Unix(0, deaf))):
+		case <-ctx.Done():
+			return nil
+		}
+		err := s.listen(ctx, ring)
+		if !errors.Is(err, errLent) {
+			return err
+		}
+		s.deaf.Store(time.Now().Add(deafFor).UnixNano())
+		if deaf == 0 {
+			return err
+		}
 	}
+}
+
+// listen does so on a connection of its own.
+func (s *Store) listen(ctx context.Context, ring func(store.News)) error {
 	// A server that is down may swallow what is sent to it, and then nothing
 	// else says that nothing listens.
 	limit, cancel := context.WithTimeout(ctx, s.keepAlive)
@@ -40,11 +55,9 @@ func (s *Store) Listen(ctx context.Context, ring func(store.News)) error {
 	}
 	defer hangUp(ctx, conn)
 	if err := s.ownsSession(limit, conn); err != nil {
-		if errors.Is(err, errLent) {
-			s.deaf.Store(time.Now().Add(deafFor).UnixNano())
-		}
 		return listenError(ctx, err)
 	}
+	s.deaf.Store(0)
 	if _, err := conn.Exec(limit, "listen "+s.sql.schema); err != nil {
 		return listenError(ctx, err)
 	}

@@ -38,28 +38,37 @@ func pooled(t *testing.T) (s *Store, url string) {
 	return s, pgtest.StartPooler(t, s.url(), map[string]string{"default_pool_size": "2"}).URL(s.url())
 }
 
-// The page has a configuration of PgBouncer. Here its addresses and its ways to log in are the test's.
+// The page has a configuration of PgBouncer, and makes its list of users. Here its addresses are the test's.
 func TestTheConfigurationOnThePageOfPoolersWorks(t *testing.T) {
 	page, err := os.ReadFile("../docs/poolers.md")
 	must(t, err)
-	_, text, _ := strings.Cut(string(page), "```ini\n")
-	text, _, found := strings.Cut(text, "```")
-	databases, rest, split := strings.Cut(text, "[pgbouncer]\n")
-	if !found || !split || !strings.Contains(databases, "[databases]\n") {
-		t.Fatalf("the page has no configuration: %q", text)
+	block := func(language string) string {
+		_, text, _ := strings.Cut(string(page), "```"+language+"\n")
+		text, _, _ = strings.Cut(text, "```")
+		return text
+	}
+	databases, rest, split := strings.Cut(block("ini"), "[pgbouncer]\n")
+	if !split || !strings.Contains(databases, "[databases]\n") {
+		t.Fatalf("the page has no configuration: %q", databases)
 	}
 	settings := map[string]string{}
 	for line := range strings.Lines(rest) {
 		name, value, is := strings.Cut(strings.TrimSpace(line), " = ")
-		if is && !strings.HasPrefix(name, ";") && !strings.HasPrefix(name, "listen_") && !strings.HasPrefix(name, "auth_") {
+		if is && !strings.HasPrefix(name, ";") && !strings.HasPrefix(name, "listen_") {
 			settings[name] = value
 		}
 	}
 	if settings["pool_mode"] != "transaction" || settings["idle_transaction_timeout"] == "" {
 		t.Fatalf("the settings are %v", settings)
 	}
-	s := verified(t)
-	open := openStore(t, pgtest.StartPooler(t, s.url(), settings).URL(s.url()))
+	server := pgtest.Start(t, pgtest.Options{})
+	direct, err := Open(t.Context(), server.URL("postgres"))
+	must(t, err)
+	t.Cleanup(direct.Close)
+	_, err = direct.Migrate(t.Context())
+	must(t, err)
+	settings["auth_file"] = value[string](t, direct.pool, strings.ReplaceAll(strings.TrimRight(block("sql"), ";\n"), "'shop'", "'postgres'"))
+	open := openStore(t, pgtest.StartPooler(t, server.URL("postgres"), settings).URL(server.URL("postgres")))
 	b := &bench{t, open, nil}
 	w := b.join()
 	b.enqueue(3)
@@ -67,6 +76,23 @@ func TestTheConfigurationOnThePageOfPoolersWorks(t *testing.T) {
 	w.Leave()
 	if counts, err := open.Counts(t.Context()); err != nil || counts[stint.Completed] != 3 {
 		t.Errorf("the jobs are %v, error %v", counts, err)
+	}
+
+	// What runs behind a pooler is cancelled 4.5 s after the last beat that got through.
+	server.Stop(pgtest.Fast)
+	down, end := context.WithTimeout(t.Context(), time.Second)
+	defer end()
+	if _, err := open.Counts(down); err == nil {
+		t.Error("the pooler answers for a server that is down")
+	}
+	server.Start()
+	back, end := context.WithTimeout(t.Context(), 3*time.Second)
+	defer end()
+	for _, err = open.Counts(back); err != nil && back.Err() == nil; _, err = open.Counts(back) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err != nil {
+		t.Errorf("3s after the server is back: %v", err)
 	}
 }
 
@@ -235,7 +261,7 @@ func TestAProgramsPoolThatPreparesBehindAPoolerIsToldWhatToDo(t *testing.T) {
 	}
 }
 
-func TestWhoListensThroughAPoolerThatSharesSessionsIsTold(t *testing.T) {
+func TestWhoListensThroughAPoolerThatSharesSessionsIsToldOnce(t *testing.T) {
 	direct, url := pooled(t)
 	s := openStore(t, url)
 	fails := func(store.News) { t.Error("it was rung") }
@@ -248,6 +274,12 @@ func TestWhoListensThroughAPoolerThatSharesSessionsIsTold(t *testing.T) {
 	defer cancel()
 	if err := s.Listen(ctx, fails); err != nil {
 		t.Errorf("it tries again at once, and is told %v", err)
+	}
+	s.deaf.Store(time.Now().UnixNano()) // a minute later
+	again, cancel := context.WithTimeout(t.Context(), ringTakes+time.Second)
+	defer cancel()
+	if err := s.Listen(again, fails); err != nil || time.Until(time.Unix(0, s.deaf.Load())) < deafFor/2 {
+		t.Errorf("it is told once more: %v", err)
 	}
 	if all := value[[]string](t, s.pool, `select coalesce(array_agg(c), '{}') from pg_listening_channels() c`); slices.Contains(all, "stint") {
 		t.Errorf("a shared session listens to %v", all)

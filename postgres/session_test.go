@@ -2,6 +2,11 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -48,6 +53,52 @@ func TestTheSessionsOfEnginesHaveMemoryEnough(t *testing.T) {
 		if got := setting(t.Context(), t, s.pool, "work_mem"); got != set {
 			t.Errorf("where %s is set the program's sessions have %s", set, got)
 		}
+	}
+}
+
+// So a password can be changed while programs run.
+func TestAPasswordInAFileIsReadForEachConnection(t *testing.T) {
+	for variable, line := range map[string]string{"PGPASSFILE": "*:*:*:%s:%s\n", "PGSERVICEFILE": "[stint]\nuser=%s\npassword=%s\n"} {
+		t.Run(variable, func(t *testing.T) {
+			s := newStore(t)
+			role := "changes_" + value[string](t, s.pool, `select current_database()`)
+			exec(t, s, fmt.Sprintf(`create role %s login superuser`, role))
+			t.Cleanup(func() {
+				_, err := s.pool.Exec(context.Background(), "drop role "+role)
+				must(t, err)
+			})
+			file := filepath.Join(t.TempDir(), "passwords")
+			write := func(password string) { must(t, os.WriteFile(file, fmt.Appendf(nil, line, role, password), 0o600)) }
+			change := func(password string) { exec(t, s, fmt.Sprintf("alter role %s password '%s'", role, password)) }
+			change("one")
+			write("one")
+			t.Setenv(variable, file)
+			u, err := url.Parse(s.url())
+			must(t, err)
+			u.User = url.User(role)
+			if variable == "PGSERVICEFILE" {
+				u.User, u.RawQuery = nil, u.RawQuery+"&service=stint"
+			}
+			theirs := openStore(t, u.String())
+			must(t, theirs.startWork(t.Context(), 6*time.Second))
+			connects := func() error {
+				theirs.pool.Reset()
+				theirs.work().Reset()
+				_, err := theirs.Engines(t.Context())
+				conn, dialled := theirs.dial(t.Context(), "stint listen")
+				if dialled == nil {
+					hangUp(t.Context(), conn)
+				}
+				return errors.Join(err, dialled, theirs.pool.Ping(t.Context()))
+			}
+			must(t, connects())
+			change("two")
+			if err := connects(); !errors.Is(err, store.ErrLogin) {
+				t.Errorf("with a password that was changed: %v", err)
+			}
+			write("two")
+			must(t, connects())
+		})
 	}
 }
 

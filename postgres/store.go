@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/stint-go/stint"
@@ -66,7 +67,7 @@ type Store struct {
 
 	pooled   bool         // a pooler stands between this program and the server
 	prepares bool         // statements may be prepared
-	deaf     atomic.Int64 // until when a pooler is believed to swallow notifications, in nanoseconds of the wall clock
+	deaf     atomic.Int64 // until when a pooler is believed to swallow notifications, in nanoseconds of the wall clock; 0 where none was found
 
 	starting sync.Mutex                   // held while the engines' pool is opened
 	working  atomic.Pointer[pgxpool.Pool] // nil until an engine joined
@@ -96,7 +97,8 @@ var (
 )
 
 // Open connects to a database by URL or key=value string, as libpq understands
-// them, and installs the schema when the database has none. Close the store
+// them, and installs the schema when the database has none. A password from a file
+// (PGPASSFILE, PGSERVICEFILE) is read again for each connection. Close the store
 // when done.
 func Open(ctx context.Context, url string, config ...Config) (*Store, error) {
 	pc, err := pgxpool.ParseConfig(url)
@@ -105,6 +107,12 @@ func Open(ctx context.Context, url string, config ...Config) (*Store, error) {
 	}
 	if !strings.Contains(url, "pool_max_conn_idle_time") {
 		pc.MaxConnIdleTime, pc.HealthCheckPeriod = idleConns, min(pc.HealthCheckPeriod, idleConns)
+	}
+	pc.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		if now, err := pgconn.ParseConfig(url); err == nil {
+			c.Password = now.Password
+		}
+		return nil
 	}
 	params := pc.ConnConfig.RuntimeParams
 	params["application_name"] = cmp.Or(params["application_name"], "stint")

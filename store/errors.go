@@ -15,6 +15,9 @@ var (
 	// connection to it broke: all of that passes.
 	ErrAway = errors.New("stint: the database does not answer")
 
+	// ErrLogin says that the database refuses the login, mostly for its password: a person has to put that right.
+	ErrLogin = errors.New("stint: the database refuses the login")
+
 	// ErrDenied says that the login at the database lacks the right to do this. Nothing was done.
 	ErrDenied = errors.New("stint: the login at the database lacks the right to do this")
 

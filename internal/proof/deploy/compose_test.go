@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -46,6 +47,10 @@ func TestTheComposeFileStartsWhatItSays(t *testing.T) {
 			if service.HealthCheck != nil {
 				t.Errorf("%s has a health check of its own, %v, that is not tested", name, service.HealthCheck.Test)
 			}
+		}
+		// Where another file is renamed over one that is mounted, the container goes on to see the old one.
+		if config := p.env["STINT_CONFIG"]; config != "" && (len(service.Volumes) != 1 || service.Volumes[0].Target != filepath.Dir(config)) {
+			t.Errorf("%s reads %s, and mounts %v", name, config, service.Volumes)
 		}
 		t.Run(name, p.run)
 	}

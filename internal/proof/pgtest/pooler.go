@@ -29,8 +29,8 @@ type Pooler struct {
 }
 
 // StartPooler starts a pooler in front of the server that a URL leads to, and stops it when the test ends. Settings are
-// those of PgBouncer's configuration, and win over the defaults of this package. Where no PgBouncer is installed the test
-// is skipped, but for CI.
+// those of PgBouncer's configuration, and win over the defaults of this package; that of auth_file is the text of the
+// file. Where no PgBouncer is installed the test is skipped, but for CI.
 func StartPooler(t testing.TB, upstream string, settings map[string]string) *Pooler {
 	t.Helper()
 	const missing = "there is no PgBouncer: make pgbouncer installs one"
@@ -106,24 +106,32 @@ func openPooler(program, upstream string, settings map[string]string) (_ *Pooler
 
 func (p *Pooler) settings() string { return filepath.Join(p.dir.path, "pgbouncer.ini") }
 
-// configure writes the configuration. Whoever asks gets in, as the user of the URL.
+// configure writes the configuration. Whoever asks gets in, as the user of the URL; with an auth_file those in it do, as
+// themselves.
 func (p *Pooler) configure(upstream string, settings map[string]string) error {
 	u, err := url.Parse(upstream)
 	if err != nil {
 		return err
 	}
 	password, _ := u.User.Password()
+	login := fmt.Sprintf(" user=%s password=%s", u.User.Username(), password)
 	all := map[string]string{
 		"listen_addr": "127.0.0.1", "listen_port": strconv.Itoa(p.port), "unix_socket_dir": "",
 		"auth_type": "any", "pool_mode": "transaction", "default_pool_size": "20", "max_client_conn": "1000",
 	}
 	maps.Copy(all, settings)
+	files := map[string]string{p.dir.log(): ""}
+	if users, own := all["auth_file"]; own {
+		login, all["auth_file"] = "", filepath.Join(p.dir.path, "userlist.txt")
+		files[all["auth_file"]] = users
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "[databases]\n* = host=%s port=%s user=%s password=%s\n\n[pgbouncer]\n", u.Hostname(), u.Port(), u.User.Username(), password)
+	fmt.Fprintf(&b, "[databases]\n* = host=%s port=%s%s\n\n[pgbouncer]\n", u.Hostname(), u.Port(), login)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&b, "%s = %s\n", name, all[name])
 	}
-	for path, text := range map[string]string{p.settings(): b.String(), p.dir.log(): ""} {
+	files[p.settings()] = b.String()
+	for path, text := range files {
 		if err := writeFile(path, text); err != nil {
 			return err
 		}
