@@ -42,8 +42,8 @@ are shared by the whole database, and remembered for at least a day, and for as 
 as the job is kept.
 
 With --unique the job is stored only if no other one of the same kind and arguments is
-unfinished, or was enqueued within a period. by= says which arguments count. Otherwise the id of that one is printed, and
-"duplicate" with its state on standard error.
+unfinished, or was enqueued within a period. by= says which arguments count. Otherwise
+the id of that one is printed, and "duplicate" with its state on standard error.
 
 Examples:
   stint enqueue sh '{"argv": ["pg_dump", "shop"]}' --retry fixed:3:10s --timeout 10m

@@ -101,6 +101,8 @@ func asUsage(err error, cmd *cobra.Command) error {
 	case !errors.As(err, &unknown):
 	case negative.MatchString(unknown.GetSpecifiedShortnames()):
 		return withHint(usagef("-%s is negative, and no flag", unknown.GetSpecifiedShortnames()), "it is used as: %s", cmd.UseLine())
+	case unknown.GetSpecifiedName() == "since" && cmd.Flags().Lookup("created-after") != nil: // jobs have several times
+		return withHint(&usageError{err}, "did you mean --created-after or --finished-after?")
 	default:
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
