@@ -90,6 +90,23 @@ func ExampleIdempotencyKey() {
 	// true idempotency key "invoice:42:reminder": job 1 has it, with another kind or other arguments
 }
 
+// Without By all arguments are the unique key.
+func ExampleBy() {
+	type Reindex struct{ Tenant, Doc int }
+
+	for _, by := range []stint.UniqueOption{
+		stint.By("/Tenant"), // one of each tenant
+		stint.By(),          // one of the kind, whatever its arguments
+	} {
+		reindex := stint.NewKind[Reindex]("reindex", stint.UniqueUntilEnded(by))
+		job, _ := reindex.New(Reindex{7, 1})
+		fmt.Println(job.Unique)
+	}
+	// Output:
+	// until-ended,by=/Tenant
+	// until-ended,by=none
+}
+
 // Of many jobs, the receipts tell which are new.
 func ExampleClient_EnqueueReceipts() {
 	client := stint.NewClient(&memory{})

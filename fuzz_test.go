@@ -250,7 +250,7 @@ func refused(t *testing.T, text string, err error, field string) {
 
 func FuzzUniqueness(f *testing.F) {
 	for _, text := range []string{
-		"until-ended", "until-started,by=/a,replace", "until-started:1h", "within:1h30m", "slot:1d,by=/a|/b/0,across=x,replace-keep-time", "until-ended,by=/~1~0,cancel-old", "until-ended,by=/,keep", "until-started,debounce:1m,by=/a", "until-ended,debounce:",
+		"until-ended", "until-started,by=/a,replace", "until-started:1h", "within:1h30m", "slot:1d,by=/a|/b/0,across=x,replace-keep-time", "until-ended,by=/~1~0,cancel-old", "until-ended,by=/,keep", "until-started,debounce:1m,by=/a", "until-ended,by=none", "until-ended,debounce:",
 		"", "none", "within", "within:0s", "slot:9999w", "until-ended,by=", "until-ended,by=/~2", "until-ended,x=1", "within:1h,cancel-old", "until-ended,across= x",
 	} {
 		f.Add(text, `{"a":1,"b":[null],"":{},"/~":2}`)

@@ -96,7 +96,7 @@ type NewJob struct {
 
 	// Unique says which other jobs the job may not stand beside: see [UniqueUntilEnded] and
 	// [ParseUniqueness]. Empty means any, and "none" the same where the kind says otherwise.
-	Unique string `json:"unique,omitempty" maxLength:"1000" doc:"until-ended, until-started, within:1h or slot:24h; after commas by=/id|/tenant, across=name, and replace, replace-keep-time, debounce:1m or cancel-old; none takes back what the kind says"`
+	Unique string `json:"unique,omitempty" maxLength:"1000" doc:"until-ended, until-started, within:1h or slot:24h; after commas by=/id|/tenant or by=none, across=name, and replace, replace-keep-time, debounce:1m or cancel-old; none takes back what the kind says"`
 
 	// Limits are the limits that the job waits for: see [Limited] and [LimitedBy]. Each is the name of
 	// a limit, with a key (tenant=acme) or a JSON pointer to it (tenant by /tenant) if it has keys.

@@ -14,13 +14,14 @@ type Option func(*NewJob)
 
 // Delay starts the job no earlier than d after the enqueue, by the store's clock. Zero
 // means at once. A negative delay is refused, here as everywhere: what counts
-// from a date that may be past is [RunAt].
+// from a date that may be past is [RunAt]. Of Delay and RunAt the one that is said last counts, so that a job may say
+// otherwise than its kind.
 func Delay(d time.Duration) Option {
 	return func(j *NewJob) { j.Delay, j.RunAt = d, time.Time{} }
 }
 
 // RunAt starts the job no earlier than t, by the store's clock. A time in the past
-// means at once.
+// means at once. It takes the place of a [Delay].
 func RunAt(t time.Time) Option {
 	return func(j *NewJob) { j.Delay, j.RunAt = 0, t }
 }

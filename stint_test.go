@@ -50,8 +50,10 @@ func TestWhenToBeginIsSaidOnceAndLast(t *testing.T) {
 		want stint.NewJob
 	}{
 		{nil, stint.NewJob{StartWithin: time.Minute}},
-		{[]stint.Option{stint.StartWithin(time.Hour), stint.Delay(time.Hour)}, stint.NewJob{StartWithin: time.Hour}},
-		{[]stint.Option{stint.StartBy(by), stint.RunAt(by)}, stint.NewJob{StartBy: by}},
+		{[]stint.Option{stint.StartWithin(time.Hour), stint.Delay(time.Hour)}, stint.NewJob{StartWithin: time.Hour, Delay: time.Hour}},
+		{[]stint.Option{stint.StartBy(by), stint.RunAt(by)}, stint.NewJob{StartBy: by, RunAt: by}},
+		{[]stint.Option{stint.RunAt(by), stint.Delay(time.Hour)}, stint.NewJob{StartWithin: time.Minute, Delay: time.Hour}},
+		{[]stint.Option{stint.Delay(time.Hour), stint.RunAt(by)}, stint.NewJob{StartWithin: time.Minute, RunAt: by}},
 		{[]stint.Option{stint.StartBy(by), stint.StartWithin(time.Hour)}, stint.NewJob{StartWithin: time.Hour}},
 		{[]stint.Option{stint.StartBy(time.Time{})}, stint.NewJob{}},
 		{[]stint.Option{stint.StartWithin(0)}, stint.NewJob{}},
@@ -60,8 +62,9 @@ func TestWhenToBeginIsSaidOnceAndLast(t *testing.T) {
 		if _, err := kind.Enqueue(t.Context(), stint.NewClient(&k), 1, c.opts...); err != nil {
 			t.Fatal(err)
 		}
-		if got := k.jobs[0]; !got.StartBy.Equal(c.want.StartBy) || got.StartWithin != c.want.StartWithin {
-			t.Errorf("it is to begin by %v, within %v; want %v and %v", got.StartBy, got.StartWithin, c.want.StartBy, c.want.StartWithin)
+		if got := k.jobs[0]; !got.StartBy.Equal(c.want.StartBy) || got.StartWithin != c.want.StartWithin || !got.RunAt.Equal(c.want.RunAt) || got.Delay != c.want.Delay {
+			t.Errorf("it is to begin by %v, within %v, at %v, after %v; want %v, %v, %v and %v",
+				got.StartBy, got.StartWithin, got.RunAt, got.Delay, c.want.StartBy, c.want.StartWithin, c.want.RunAt, c.want.Delay)
 		}
 	}
 }

@@ -56,14 +56,16 @@ const (
 type Uniqueness struct {
 	Scope  UniqueScope
 	Period time.Duration // of Within, and the length of a Slot
-	By     []string      // JSON pointers into the arguments, sorted; empty for all of them
+	By     []string      // JSON pointers into the arguments, sorted; nil for all of them, empty for none
 	Across string        // a name that stands for the kind: jobs of all kinds that say it share the keys
 	OnConflict
 	Latest time.Duration // of Debounce
 }
 
-// notUnique is the text that takes back what the kind says.
-const notUnique = "none"
+const (
+	notUnique = "none" // takes back what the kind says
+	byNothing = "none" // as pointers: no argument counts
+)
 
 // UniqueOption is a detail of [UniqueUntilEnded] and the others.
 type UniqueOption func(*Uniqueness)
@@ -73,7 +75,8 @@ type UniqueOption func(*Uniqueness)
 //	var Reindex = stint.NewKind[Doc]("reindex", stint.UniqueUntilEnded(stint.By("/tenant", "/id")))
 //
 // The unique key is the kind and the arguments, or those that [By] selects, compared as JSON
-// values. A job that waits, is retried, snoozed or lost with its engine is unfinished. The
+// values: without By, jobs with other arguments are stored beside it. With By() no argument counts, so one
+// job of the kind is unfinished at a time. A job that waits, is retried, snoozed or lost with its engine is unfinished. The
 // [Receipt] says what happened. Each scope has keys of its own.
 //
 // Of the jobs of one batch with the same key, the first is stored and the others are duplicates of
@@ -115,12 +118,14 @@ func unique(scope UniqueScope, d time.Duration, opts []UniqueOption) Option {
 
 // By makes a part of the arguments the unique key, in place of all of them. It is selected by JSON
 // pointers (RFC 6901), such as "/tenant" and "/customer/id". The arguments must have all of them:
-// otherwise a misspelt one would make every job of the kind a duplicate.
+// otherwise a misspelt one would make every job of the kind a duplicate. Without a pointer no argument
+// counts: By() makes every job of the kind a duplicate.
 func By(pointers ...string) UniqueOption {
-	return func(u *Uniqueness) { u.By = append(u.By, pointers...) }
+	return func(u *Uniqueness) { u.By = append(append([]string{}, u.By...), pointers...) }
 }
 
-// Across shares the unique keys among all kinds that give the same name.
+// Across shares the unique keys among all kinds that give the same name, which takes the place of the
+// kind. The arguments count as without it: see [By].
 func Across(name string) UniqueOption { return func(u *Uniqueness) { u.Across = name } }
 
 func (c OnConflict) option(u *Uniqueness) { u.OnConflict = c }
@@ -151,10 +156,8 @@ func (u Uniqueness) String() string {
 	if u.Scope.timed() {
 		b.WriteString(":" + retry.FormatDuration(u.Period))
 	}
-	if len(u.By) > 0 {
-		by := slices.Clone(u.By)
-		slices.Sort(by)
-		b.WriteString(",by=" + strings.Join(slices.Compact(by), "|"))
+	if u.By != nil {
+		b.WriteString(",by=" + u.by())
 	}
 	if u.Across != "" {
 		b.WriteString(",across=" + u.Across)
@@ -168,11 +171,21 @@ func (u Uniqueness) String() string {
 	return b.String()
 }
 
+// by is the text of the pointers; empty for all arguments.
+func (u Uniqueness) by() string {
+	if u.By != nil && len(u.By) == 0 {
+		return byNothing
+	}
+	by := slices.Clone(u.By)
+	slices.Sort(by)
+	return strings.Join(slices.Compact(by), "|")
+}
+
 // timed reports whether a period belongs to the scope.
 func (s UniqueScope) timed() bool { return s != UntilEnded && s != UntilStarted }
 
 // ParseUniqueness reads until-ended, until-started, within:1h or slot:24h, and after commas, in any order,
-// by=/tenant|/id, across=name, and keep, replace, replace-keep-time, debounce:1m or cancel-old. Errors
+// by=/tenant|/id or by=none, across=name, and keep, replace, replace-keep-time, debounce:1m or cancel-old. Errors
 // are [InvalidError]s.
 func ParseUniqueness(text string) (Uniqueness, error) {
 	parts := strings.Split(text, ",")
@@ -195,6 +208,8 @@ func ParseUniqueness(text string) (Uniqueness, error) {
 		name, value, named := strings.Cut(part, "=")
 		mode, latest, bounded := strings.Cut(part, ":")
 		switch {
+		case name == "by" && value == byNothing && u.By == nil:
+			u.By = []string{}
 		case name == "by" && named && u.By == nil:
 			u.By = strings.Split(value, "|")
 		case name == "across" && named && u.Across == "":
@@ -210,7 +225,7 @@ func ParseUniqueness(text string) (Uniqueness, error) {
 			}
 			u.OnConflict = Debounce
 		default:
-			return u, valid.Invalid("unique", "%q is not by=/id|/tenant, across=name, keep, replace, replace-keep-time, debounce:1m or cancel-old, each once", part)
+			return u, valid.Invalid("unique", "%q is not by=/id|/tenant, by=none, across=name, keep, replace, replace-keep-time, debounce:1m or cancel-old, each once", part)
 		}
 	}
 	if u.OnConflict == "" {
@@ -282,9 +297,9 @@ func (j NewJob) checkUnique() error {
 }
 
 // Selected returns the part of the arguments that the unique key consists of, with the pointers as
-// names: {"/id":7}. Without pointers that is all of them.
+// names: {"/id":7}. That is all of them if By is nil.
 func (u Uniqueness) Selected(args json.RawMessage) (json.RawMessage, error) {
-	if len(u.By) == 0 {
+	if u.By == nil {
 		return canonical(args), nil
 	}
 	var all any
@@ -353,7 +368,7 @@ func (j NewJob) UniqueKey() (string, Uniqueness, error) {
 	if u.Across != "" {
 		of = "across " + u.Across
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s", u.Scope, of, strings.Join(u.By, "|"), selected))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%s", u.Scope, of, u.by(), selected))
 	return "\x01" + hex.EncodeToString(sum[:]), u, nil
 }
 

@@ -156,6 +156,10 @@ func New(store Store, c Config) (*Dashboard, error) {
 		outer.Handle(c.Path+api.Prefix+api.WorkersPath+"/", work)
 	}
 	if c.WorkersOnly {
+		outer.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+			guard.WriteProblem(w, http.StatusNotFound, "this address serves workers only, at "+c.Path+api.Prefix+api.WorkersPath+
+				": enqueue and look at jobs at the address of a dashboard (stint dashboard, stint work --dashboard)")
+		})
 		b.Handler = outer
 		return b, nil
 	}

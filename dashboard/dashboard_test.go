@@ -711,6 +711,20 @@ func TestTheDatabaseIsAskedWhetherTheDashboardIsReady(t *testing.T) {
 	}
 }
 
+func TestAGatewayForWorkersOnlySaysSo(t *testing.T) {
+	board, err := dashboard.New(open(t).store, dashboard.Config{WorkersOnly: true, Path: "/jobs", Guard: guard.Config{Stranger: guard.Admin}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{"/jobs/api/v1/jobs": 404, "/": 404, "/jobs/healthz": 200} {
+		w := httptest.NewRecorder()
+		board.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		if w.Code != want || want == 404 && !strings.Contains(w.Body.String(), `"detail":"this address serves workers only, at /jobs/api/v1/workers`) {
+			t.Errorf("%s answers %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
 // stream opens the events of a page and sends what comes to a channel.
 func (s *site) stream(page string) (*http.Response, <-chan string) {
 	s.Helper()

@@ -17,6 +17,9 @@ type (
 	Numbered struct {
 		ID int `json:"id"`
 	}
+	Batch struct {
+		Size int `json:"size"`
+	}
 	Account  = Numbered
 	Customer = Numbered
 	Document = Numbered
@@ -24,6 +27,8 @@ type (
 		Draft string `json:"draft"`
 	}
 )
+
+var CleanUp = stint.NewKind[Batch]("clean_up", stint.UniqueUntilEnded(stint.By()))
 
 var Reindex = stint.NewKind[Doc]("reindex", stint.UniqueUntilEnded(stint.By("/tenant")))
 
@@ -44,6 +49,7 @@ func handles[A any](mux *stint.Mux, kind stint.Kind[A]) {
 // unique.md
 func TestUnique(t *testing.T) {
 	mux := stint.NewMux()
+	handles(mux, CleanUp)
 	handles(mux, Reindex)
 	handles(mux, Sync)
 	handles(mux, Index)
@@ -58,7 +64,8 @@ func TestUnique(t *testing.T) {
 		t.Helper()
 		must(t, err)
 	}
-	for range 3 {
+	for size := range 3 {
+		enqueued(CleanUp.Enqueue(ctx, client, Batch{size}))
 		enqueued(Reindex.Enqueue(ctx, client, doc))
 		enqueued(Sync.Enqueue(ctx, client, Account{7}))
 		_, err := Index.Enqueue(ctx, client, doc, stint.Delay(time.Second)) // or in your transaction
@@ -69,7 +76,7 @@ func TestUnique(t *testing.T) {
 		enqueued(Preview.Enqueue(ctx, client, Draft{"a"}))
 	}
 	report := w.Drain(stinttest.FailOnError())
-	for _, kind := range []string{"reindex", "sync", "index", "remind", "notify", "preview"} {
+	for _, kind := range []string{"clean_up", "reindex", "sync", "index", "remind", "notify", "preview"} {
 		if n := len(report.Of(kind)); n != 1 {
 			t.Errorf("%s ran %d times", kind, n)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/event"
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/store"
 )
 
@@ -41,6 +42,9 @@ type Engine struct {
 // setting is invalid.
 func New(jobs store.Store, mux *stint.Mux, config Config) (*Engine, error) {
 	c, err := config.fill()
+	if err == nil && mux == nil {
+		err = valid.Invalid("mux", "it is nil: stint.NewMux makes one")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
@@ -75,6 +79,9 @@ func (e *Engine) Run(ctx context.Context) error {
 		return errors.New("engine: it is running already")
 	}
 	defer e.running.Store(false)
+	if e.store == nil { // New takes one to check settings
+		return fmt.Errorf("engine: %w", valid.Invalid("store", "it is nil"))
+	}
 	asked, over := e.liveness.begin(ctx)
 	defer over()
 	if err := e.checkKeys(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -181,6 +182,19 @@ func handle(mux *stint.Mux, kind string, f func(ctx context.Context, job *stint.
 // nothing makes a handler of a function that leaves no result.
 func nothing(f func(job *stint.Job) error) stint.Handler {
 	return func(_ context.Context, job *stint.Job) (json.RawMessage, error) { return nil, f(job) }
+}
+
+func TestAnEngineWithoutMuxOrStoreIsAnError(t *testing.T) {
+	if _, err := engine.New(nil, nil, engine.Config{}); !errors.Is(err, stint.ErrInvalid) || !strings.Contains(err.Error(), "mux: it is nil") {
+		t.Errorf("without a mux: %v", err)
+	}
+	e, err := engine.New(nil, stint.NewMux(), engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Run(t.Context()); !errors.Is(err, stint.ErrInvalid) || !strings.Contains(err.Error(), "store: it is nil") {
+		t.Errorf("without a store: %v", err)
+	}
 }
 
 func TestAJobRunsAndItsResultIsKept(t *testing.T) {

@@ -57,7 +57,7 @@ type Event struct {
 	Other   *store.EngineInfo // of burial: the engine that was buried
 	Doing   string            // of trouble: what was tried
 	About   string            // of trouble: the name that Doing ends with, if it does; the words before it are always the same
-	Err     error             // of trouble; of draining: the reason that the program gave; of lease lost: ErrStopping, ErrFenced, ErrNotHeld, or why it was not renewed
+	Err     error             // of trouble; of draining: the reason that the program gave; of buried: the same, if the program let go of it; of lease lost: ErrStopping, ErrFenced, ErrNotHeld, or why it was not renewed
 	Lease   string            // of lease acquired and lost: its name
 	Limit   string            // of paused: which limit, or key of one
 	Wait    time.Duration     // of paused: for how long

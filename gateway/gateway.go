@@ -183,6 +183,9 @@ func (g *Gateway) Join(ctx context.Context, in Joining) (Joined, error) {
 				w.id, in.Instance = ev.Engine, ev.Instance
 				joined <- nil
 			}
+			if ev.Type == event.EventBuried && w.isAbandoned() {
+				ev.Err = ErrClosed // it was not buried: the gateway let go of it
+			}
 			w.on(ev)
 			if g.config.OnEvent != nil {
 				g.config.OnEvent(ev)
@@ -486,14 +489,17 @@ func (g *Gateway) Leave(ctx context.Context, id string) error {
 	switch {
 	case errors.Is(err, ErrLost):
 		return nil
+	case w == nil && (err == nil || errors.Is(err, ErrClosed)): // it has let go of its workers
+		return g.leaveElsewhere(ctx, token)
 	case err != nil:
 		return err
-	case w == nil:
-		return g.leaveElsewhere(ctx, token)
 	}
 	w.stop()
 	select {
 	case <-w.left:
+		if g.isClosed() { // its engine may have been let go before it could leave
+			return g.leaveElsewhere(ctx, token)
+		}
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

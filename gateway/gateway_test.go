@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,8 +17,10 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/engine"
+	"github.com/stint-go/stint/event"
 	"github.com/stint-go/stint/gateway"
 	"github.com/stint-go/stint/internal/proof/pgtest"
+	"github.com/stint-go/stint/observe"
 	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/sqlite"
@@ -74,7 +78,7 @@ func onEach(t *testing.T, f func(t *testing.T, s full)) {
 func as(ctx context.Context, who guard.Identity) context.Context { return guard.With(ctx, who) }
 
 // open starts a gateway with its host, which performs no kinds.
-func open(t *testing.T, s full) *gateway.Gateway {
+func open(t *testing.T, s full, on ...func(event.Event)) *gateway.Gateway {
 	t.Helper()
 	host, err := engine.New(s, stint.NewMux(), engine.Config{ClaimsNothing: true, TimeToLive: time.Minute})
 	if err != nil {
@@ -89,7 +93,7 @@ func open(t *testing.T, s full) *gateway.Gateway {
 			t.Errorf("the host: %v", err)
 		}
 	})
-	g := gateway.New(s, gateway.Config{Host: host})
+	g := gateway.New(s, gateway.Config{Host: host, OnEvent: observe.Fan(on...)})
 	t.Cleanup(g.Close)
 	return g
 }
@@ -800,6 +804,43 @@ func TestAWorkerThatLeavesHandsItsJobsBack(t *testing.T) {
 		}
 		if got := show(t, s, id); got.State != stint.Available || got.Attempt != 1 {
 			t.Errorf("the job is %s, attempt %d", got.State, got.Attempt)
+		}
+	})
+}
+
+// A service manager stops a gateway and its workers at the same time.
+func TestAWorkerLeavesAGatewayThatIsBeingStopped(t *testing.T) {
+	onEach(t, func(t *testing.T, s full) {
+		var mu sync.Mutex
+		var buried []error
+		g := open(t, s, func(ev event.Event) {
+			if ev.Type == event.EventBuried {
+				mu.Lock()
+				defer mu.Unlock()
+				buried = append(buried, ev.Err)
+			}
+		})
+		after := join(t, g, gateway.Joining{Kinds: kinds("k"), TimeToLive: time.Minute})
+		before := join(t, g, gateway.Joining{Kinds: kinds("other"), TimeToLive: time.Minute})
+		id := enqueue(t, s, stint.NewJob{Kind: "k"})[0]
+		after.claim()
+		left := make(chan error, 1)
+		go func() { left <- g.Leave(t.Context(), before.id) }()
+		g.Close()
+		if err := errors.Join(<-left, g.Leave(t.Context(), after.id)); err != nil {
+			t.Error(err)
+		}
+		roster, err := s.Engines(t.Context())
+		if err != nil || len(roster) != 1 {
+			t.Errorf("beside its host the roster has %+v, %v", roster, err)
+		}
+		if got := show(t, s, id); got.State != stint.Available || got.Attempt != 1 {
+			t.Errorf("the job is %s, attempt %d", got.State, got.Attempt)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if len(buried) == 0 || slices.ContainsFunc(buried, func(err error) bool { return !errors.Is(err, gateway.ErrClosed) }) {
+			t.Errorf("the gateway let go of its workers with %v, want ErrClosed", buried)
 		}
 	})
 }

@@ -201,6 +201,12 @@ func (w *worker) forgetLocked(r *run) {
 	w.waiting = slices.DeleteFunc(w.waiting, func(other *run) bool { return other == r })
 }
 
+func (w *worker) isAbandoned() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.abandoned
+}
+
 // abandon ends all that the gateway does for the worker. The roster keeps it until it is buried.
 func (w *worker) abandon() {
 	w.mu.Lock()

@@ -120,6 +120,9 @@ func (l *eventLog) verdict(e event.Event) (slog.Level, string) {
 	case event.EventLeft:
 		return slog.LevelInfo, "engine left the roster"
 	case event.EventBuried:
+		if e.Err != nil {
+			return slog.LevelInfo, "engine was let go by its program, and stands in the roster until it leaves or is buried"
+		}
 		return slog.LevelError, "engine lost its place in the roster and joins again; what it ran may run elsewhere"
 	case event.EventReturned:
 		return slog.LevelInfo, "returned jobs that had not begun"

@@ -220,6 +220,14 @@ func TestSuccessesHaveALevelOfTheirOwn(t *testing.T) {
 	}
 }
 
+func TestAnEngineThatItsProgramLetGoIsNoError(t *testing.T) {
+	for want, err := range map[string]error{"ERROR": nil, "INFO": errors.New("it is being stopped")} {
+		if lines := linesOf(observe.LogConfig{}, event.Event{Type: event.EventBuried, Err: err}); len(lines) != 1 || lines[0]["level"] != want {
+			t.Errorf("with %v it says %v", err, lines)
+		}
+	}
+}
+
 func TestALoggerMayBeReplacedAtAnyTime(t *testing.T) {
 	before := slog.Default()
 	defer slog.SetDefault(before)

@@ -22,11 +22,11 @@ func TestSQLAndGoReadUniquenessAlike(t *testing.T) {
 	s := newStore(t)
 	for _, text := range []string{
 		"until-ended", "until-started", "until-started,by=/a,replace-keep-time", "within:1h", "within:1h30m", "slot:1d", "slot:1w2d", "within:1.5s", "within:250ms", "until-ended,by=/a", "until-ended,by=/b/0|/a,replace",
-		"until-ended,by=/~1~0", "until-ended,across=x y", "until-ended,cancel-old", "within:1h,replace-keep-time,by=/a", "slot:1h,keep",
+		"until-ended,by=/~1~0", "until-ended,across=x y", "until-ended,cancel-old", "within:1h,replace-keep-time,by=/a", "slot:1h,keep", "until-ended,by=none", "within:1h,replace,by=none",
 		"until-started,debounce:1m30s", "until-ended,debounce:1ms,by=/a",
 		"", "until-end", "until-ended:1h", "until-started:1h", "until-started,cancel-old", "until-startedx", "within", "within:", "within:0s", "within:5", "within:-1h", "within:1us", "slot:101y", "within:40000d", "until-ended,", "until-ended,by=",
 		"until-ended,by=a", "until-ended,by=/~2", "until-ended,by=/nothing", "until-ended,by=/b/2", "until-ended,across=", "until-ended,replace,replace",
-		"within:1h,cancel-old", "until-ended,by=/a,by=/a", "until-ended,keep,replace",
+		"within:1h,cancel-old", "until-ended,by=/a,by=/a", "until-ended,by=none,by=none", "until-ended,by=none|/a", "until-ended,by=none,by=/a", "until-ended,keep,replace",
 		"until-ended,debounce", "until-ended,debounce:", "until-ended,debounce:0s", "until-ended,debounce:1", "within:1h,debounce:1m", "until-ended,debounce:1m,replace", "until-ended,replace,debounce:1m", "until-ended,debounce:101y", "until-ended,debounce:1us",
 	} {
 		job := stint.NewJob{Kind: "k", Args: []byte(`{"a":1,"b":[null,{}],"/~":2}`), Unique: text}

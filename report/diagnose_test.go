@@ -160,10 +160,10 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 		"an engine died just now": {func(p *patient) {
 			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: time.Now().Add(-7 * time.Second)})
 			p.signs.Holds = map[store.EngineID]int{9: 3}
-		}, report.SeverityWarning, "engine_dead", "it holds 3 jobs", "in a moment"},
+		}, report.SeverityWarning, "engine_dead", "it holds 3 jobs", "when it has watched it for 6s"},
 		"a process is gone": {func(p *patient) {
 			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: time.Now(), Gone: true})
-		}, report.SeverityWarning, "engine_dead", "its process is gone", "stint engines bury 9"},
+		}, report.SeverityWarning, "engine_dead", "its process is gone", "in a moment: start one if none does; by hand, stint engines bury 9"},
 		"a process is stopped": {func(p *patient) {
 			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Host: "h", PID: 4, Version: "v1", TimeToLive: 6 * time.Second, Beat: hour, Held: true})
 			p.signs.Holds = map[store.EngineID]int{9: 1}
@@ -480,5 +480,5 @@ func ExampleDiagnose() {
 	// problem: no_engine, the roster
 	//   start one: stint work, or the program that has your kinds
 	// warning: engine_dead, engine one (7)
-	//   any engine that runs buries it in a moment: start one if none does; by hand, stint engines bury 7 frees what it holds
+	//   an engine buries it when it has watched it for 6s: start one if none runs; by hand, stint engines bury 7 frees what it holds
 }

@@ -22,8 +22,9 @@ var (
 	engineDraining = note("engine_draining", "it was asked to leave, takes no more jobs, and still runs {jobs}",
 		"wait for these, or free them: stint engines bury {token}")
 	engineDead = warning("engine_dead", "it has sent no heartbeat for {silent} (its time to live is {ttl})",
+		"an engine buries it when it has watched it for {ttl}: start one if none runs; by hand, stint engines bury {token} frees what it holds")
+	engineGone = warning("engine_dead", "its process is gone; its last heartbeat was {silent} ago",
 		"any engine that runs buries it in a moment: start one if none does; by hand, stint engines bury {token} frees what it holds")
-	engineGone  = warning("engine_dead", "its process is gone; its last heartbeat was {silent} ago", engineDead.Remedy)
 	engineStuck = warning("engine_stuck", "its process lives, but it has sent no heartbeat for {silent} (its time to live is {ttl})",
 		"see whether process {pid} on {host} was stopped, or whether something keeps the database from being written to; stint engines bury {token} frees what it holds")
 	engineVersions = note("engine_versions", "they are of different versions: {names}",

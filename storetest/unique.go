@@ -44,6 +44,20 @@ var uniqueTests = []test{
 		r = t.keyed(stint.NewJob{Kind: "none", Unique: "until-ended"}, withArgs("none", "{}", stint.UniqueUntilEnded()))[1]
 		expect(t, r.Duplicate, "no arguments and {} are answered with %+v", r)
 	}},
+	{"By no argument, one job of the kind is unfinished whatever its arguments", func(t *T) {
+		alone := stint.UniqueUntilEnded(stint.By())
+		every := t.keyed(withArgs("k", `{}`, stint.UniqueUntilEnded()))[0].ID
+		r := t.keyed(withArgs("k", `{}`, alone), withArgs("k", `{"id":2}`, alone))
+		first := r[0].ID
+		expect(t, first != every && r[1].Duplicate && r[1].ID == first, "in a batch it is answered with %+v", r)
+		r = t.keyed(withArgs("k", `[3]`, alone), withArgs("other", `{}`, alone), withArgs("k", `{"id":4}`, alone, stint.NotUnique()))
+		expect(t, r[0].Duplicate && r[0].ID == first && !r[1].Duplicate && !r[2].Duplicate, "beside job %d it is answered with %+v", first, r)
+		j := t.info(first)
+		expect(t, j.Unique == "until-ended,by=none" && string(j.UniqueKey()) == `{}`, "it says %q of %s", j.Unique, j.UniqueKey())
+		shared := stint.UniqueUntilEnded(stint.By(), stint.Across("nightly"))
+		r = t.keyed(withArgs("k", `{"id":5}`, shared), withArgs("other", `{"id":6}`, shared))
+		expect(t, !r[0].Duplicate && r[1].Duplicate, "across kinds it is answered with %+v", r)
+	}},
 	{"What the arguments do not have is no unique key", func(t *T) {
 		_, err := stint.NewClient(t.Store).Enqueue(t.ctx, withArgs("k", `{"id":1}`, stint.UniqueUntilEnded(stint.By("/ID"))))
 		fails(t, err, stint.ErrInvalid, "the error is %v")

@@ -15,6 +15,7 @@ import (
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/observe"
+	"github.com/stint-go/stint/postgres"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/stinttest"
 )
@@ -142,6 +143,49 @@ func TestRunAnEngine(t *testing.T) {
 		t.Errorf("the job is %s in %s", job.State, job.Queue)
 	}
 	stop()
+	must(t, <-ended)
+}
+
+func work(url string, mux *stint.Mux) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	store, err := postgres.Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	worker, err := engine.New(store, mux, engine.Config{OnEvent: observe.Log(slog.Default())})
+	if err != nil {
+		return err
+	}
+	return worker.Run(ctx)
+}
+
+func bill(ctx context.Context, url string, customer int64) (stint.ID, error) {
+	store, err := postgres.Open(ctx, url)
+	if err != nil {
+		return 0, err
+	}
+	defer store.Close()
+	return SendInvoice.Enqueue(ctx, stint.NewClient(store), Invoice{Customer: customer})
+}
+
+func TestAProcessOfItsOwn(t *testing.T) {
+	store, url := openPostgres(t)
+	mux := stint.NewMux()
+	stint.Handle(mux, SendInvoice, func(context.Context, *stint.Job, Invoice) error { return nil })
+	ended := make(chan error, 1)
+	go func() { ended <- work(url, mux) }()
+	id, err := bill(t.Context(), url, 42)
+	must(t, err)
+	job, err := stint.NewClient(store).Await(t.Context(), id)
+	must(t, err)
+	if job.State != stint.Completed {
+		t.Errorf("the job is %s", job.State)
+	}
+	self, err := os.FindProcess(os.Getpid())
+	must(t, err)
+	must(t, self.Signal(syscall.SIGTERM)) // as a service manager does; it is caught, since a job has run
 	must(t, <-ended)
 }
 

@@ -42,14 +42,15 @@ are shared by the whole database, and remembered for at least a day, and for as 
 as the job is kept.
 
 With --unique the job is stored only if no other one of the same kind and arguments is
-unfinished, or was enqueued within a period. Otherwise the id of that one is printed, and
-"duplicate" with its state on standard error.
+unfinished, or was enqueued within a period. by= says which arguments count. Otherwise
+the id of that one is printed, and "duplicate" with its state on standard error.
 
 Examples:
   stint enqueue sh '{"argv": ["pg_dump", "shop"]}' --retry fixed:3:10s --timeout 10m
   stint enqueue send_invoice '{"customer": 42}' --tag customer:42 --delay 1h
   stint enqueue close_books --idempotency-key "books $(date +%Y-%m)"
   stint enqueue reindex '{"id": 7, "n": 2}' --unique until-ended,by=/id,replace
+  stint enqueue clean_up '{"batch": 500}' --unique until-ended,by=none
   stint enqueue steps '{"steps": [{"do": "sh", "args": {"argv": ["du", "-s", "/home"]}},
       {"do": "http", "args": {"method": "POST", "url": "https://example.com/usage"}}]}'
   jq -c .order order.json | stint enqueue import_order - --queue imports --priority -10`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -79,10 +80,14 @@ func isMemory(err error) bool {
 	return ok
 }
 
+// negative is what follows the sign of a negative number, or of a time.
+var negative = regexp.MustCompile(`^\.?[0-9]`)
+
 // asUsage words the errors of the parser of the command line.
 func asUsage(err error, cmd *cobra.Command) error {
 	var (
 		usage   *usageError
+		unknown *pflag.NotExistError
 		invalid *pflag.InvalidValueError
 		number  *strconv.NumError
 	)
@@ -93,8 +98,35 @@ func asUsage(err error, cmd *cobra.Command) error {
 		return settingf(invalid.GetFlag().Name, "%q is not a number that fits", number.Num)
 	case errors.As(err, &invalid):
 		return &usageError{&settingError{flag: invalid.GetFlag().Name, err: invalid.Unwrap()}}
+	case !errors.As(err, &unknown):
+	case negative.MatchString(unknown.GetSpecifiedShortnames()):
+		return withHint(usagef("-%s is negative, and no flag", unknown.GetSpecifiedShortnames()), "it is used as: %s", cmd.UseLine())
+	case unknown.GetSpecifiedName() == "since" && cmd.Flags().Lookup("created-after") != nil: // jobs have several times
+		return withHint(&usageError{err}, "did you mean --created-after or --finished-after?")
+	default:
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, f.Name)
+			}
+		})
+		if meant := similar(unknown.GetSpecifiedName(), names); meant != "" {
+			return withHint(&usageError{err}, "did you mean --%s?", meant)
+		}
 	}
 	return withHint(&usageError{err}, "%s --help explains its use", cmd.CommandPath())
+}
+
+// similar returns the name that was probably meant; empty for none.
+func similar(text string, names []string) string {
+	known := &cobra.Command{SuggestionsMinimumDistance: min(2, max(1, len(text)-2))} // which knows how to find similar names
+	for _, name := range names {
+		known.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	if found := known.SuggestionsFor(text); len(found) > 0 {
+		return found[0]
+	}
+	return ""
 }
 
 // report prints an error: one line, and one with a hint where there is one.

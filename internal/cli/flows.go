@@ -21,7 +21,7 @@ import (
 )
 
 func (a *app) flowsCommand() *cobra.Command {
-	return a.noun(page("flows|flow: List, enqueue, show, draw, cancel and retry flows, which are graphs of jobs"),
+	return a.noun(page("flows|flow: List, enqueue, show, graph, cancel and retry flows, which are graphs of jobs"),
 		a.listCommand(page(flowsListHelp), true), a.flowsEnqueueCommand(), a.flowsAddCommand(), a.flowsShowCommand(), a.flowsGraphCommand(),
 		a.cancelCommand(page(flowsCancelHelp), true), a.retryCommand(page(flowsRetryHelp), true))
 }

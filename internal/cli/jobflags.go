@@ -51,7 +51,7 @@ func (f *jobFlags) add(flags *pflag.FlagSet) {
 		return text, err
 	}}
 	option(f, flags, uniqueness, "unique", func(text string) stint.Option { return func(j *stint.NewJob) { j.Unique = text } },
-		"store it only if no other job of its kind and arguments is there: until-ended, until-started, within:1h or slot:24h; and after a comma by=/id|/tenant for a part of the arguments, across=NAME for several kinds, replace, replace-keep-time, debounce:1m or cancel-old; none; what the kind says, otherwise none")
+		"store it only if no other job of its kind and arguments is there: until-ended, until-started, within:1h or slot:24h; and after a comma by=/id|/tenant for a part of the arguments, by=none for the kind alone, across=NAME for several kinds, replace, replace-keep-time, debounce:1m or cancel-old; none; what the kind says, otherwise none")
 	flags.StringArrayVar(&f.limits, "limit", nil, "a limit that it waits for, beside those of its kind: smtp, tenant=acme, or \"tenant by /tenant\" for a part of the arguments, 3*smtp to count as three starts; may be given many times; none for not those of its kind")
 	option(f, flags, retryPolicies, "retry", stint.Retry, "what happens after a failure: none, fixed:2:1s, forever:30s, exponential:10:1m, exponential-within:1d:1m, timetable:5m=1m,1h=5m, function:name, default; and after a comma jitter=0.1, max=1h, deadline=1d, faulty=3, only=timeout|no_rows, except=no_rows; what the kind says, otherwise exponential:10:1m")
 	option(f, flags, durations, "timeout", stint.Timeout, "bound each attempt; otherwise what the kind says, or nothing")

@@ -14,7 +14,6 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -185,15 +184,10 @@ func (f *settingsFile) unknown(e entry) error {
 			}
 		}
 	}
-	names := &cobra.Command{} // which knows how to find similar names
-	for _, name := range slices.Sorted(maps.Keys(meant)) {
-		names.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
-	}
 	err := usagef("%s:%d: there is no setting %s", f.path, e.line, e.key)
 	for _, text := range []string{e.key, e.key[strings.LastIndexByte(e.key, '.')+1:]} {
-		names.SuggestionsMinimumDistance = min(2, max(1, len(text)-2))
-		if similar := names.SuggestionsFor(text); len(similar) > 0 {
-			return withHint(err, "did you mean %s?", meant[similar[0]])
+		if name := similar(text, slices.Sorted(maps.Keys(meant))); name != "" {
+			return withHint(err, "did you mean %s?", meant[name])
 		}
 	}
 	return withHint(err, "stint config lists the settings")

@@ -304,7 +304,7 @@ For clients of Faktory: FAKTORY_URL=%s
 `
 
 // thisProgram is what to type to run this program again: its name, if a shell finds it by that, or else the
-// path of it. That of go run is a file for as long as this process lives.
+// path of it. That of go run is a file for as long as this process lives, so then it is go run.
 func thisProgram() string {
 	const name = "stint"
 	path, err := os.Executable()
@@ -312,10 +312,18 @@ func thisProgram() string {
 		return name
 	}
 	found, err := exec.LookPath(name)
-	if err == nil && sameFile(found, path) {
+	switch {
+	case err == nil && sameFile(found, path):
 		return name
+	case madeByGoRun(path):
+		return "go run ./cmd/stint"
 	}
 	return shellQuote(path)
+}
+
+// madeByGoRun reports whether a program is in a folder of go run, or in the cache of it.
+func madeByGoRun(path string) bool {
+	return strings.Contains(path, string(os.PathSeparator)+"go-build")
 }
 
 func sameFile(a, b string) bool {

@@ -26,3 +26,13 @@ func TestTheMemoryLimitOfTheCommandIsGosTooUnlessItWasToldOtherwise(t *testing.T
 		}
 	}
 }
+
+func TestAProgramOfGoRunIsTypedAsThat(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/tmp/go-build1234/b001/exe/stint": true, "/root/.cache/go-build/5e/5e1f-d/stint": true, "/usr/local/bin/stint": false, "/home/ann/stint/stint": false,
+	} {
+		if got := madeByGoRun(path); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}

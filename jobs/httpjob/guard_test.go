@@ -75,6 +75,9 @@ func expectRefused(t *testing.T, err error) {
 	if !isFinal(err) {
 		t.Error("it would be tried again, and again")
 	}
+	if !strings.Contains(err.Error(), "--http-private or Config.AllowPrivate") {
+		t.Errorf("nothing says how to allow it: %v", err)
+	}
 }
 
 func TestPrivateAddressesAreRefused(t *testing.T) {

@@ -100,7 +100,7 @@ type AddressError struct {
 
 // Error names the address and what it is.
 func (e *AddressError) Error() string {
-	return fmt.Sprintf("%s is refused: %s, not a public address", e.Addr, e.What)
+	return fmt.Sprintf("%s is refused: %s, not a public address (an engine with --http-private or Config.AllowPrivate allows it)", e.Addr, e.What)
 }
 
 // special are the ranges of IPv4 that are not the public internet, after

@@ -102,7 +102,9 @@ func (m *Events) On(e event.Event) {
 		m.locked(func() { delete(m.busy, e.Engine) })
 	case event.EventBuried: // how the attempts end that run is not told
 		m.locked(func() { delete(m.busy, e.Engine) })
-		m.fenced.Inc()
+		if e.Err == nil { // otherwise the program let go of it
+			m.fenced.Inc()
+		}
 	case event.EventStarted:
 		c := m.class(e.Job)
 		m.run(e.Engine, c, 1)

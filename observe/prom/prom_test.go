@@ -88,6 +88,7 @@ func TestWhatAnEngineWasFencedFromRunsNoLonger(t *testing.T) {
 	began, ended := attempt(1, &stint.Job{Kind: "mail", Queue: "default"}, stint.OutcomeCompleted, time.Second)
 	m.On(began)
 	m.On(event.Event{Type: event.EventBuried, Engine: 1})
+	m.On(event.Event{Type: event.EventBuried, Engine: 3, Err: errors.New("its program let go of it")})
 	m.On(ended) // of what it kept, or of a record that was under way
 	m.On(event.Event{Type: event.EventJoined, Engine: 2})
 	shows(t, m, `

@@ -1172,13 +1172,13 @@ begin
         raise exception 'stint: % is no period for unique jobs', quote_literal(part) using errcode = '22023';
       end if;
     else
-      raise exception 'stint: % is not by=/id|/tenant, across=name, keep, replace, replace-keep-time or, without a period, debounce:1m or, for until-ended, cancel-old, each once', quote_literal(part)
+      raise exception 'stint: % is not by=/id|/tenant, by=none, across=name, keep, replace, replace-keep-time or, without a period, debounce:1m or, for until-ended, cancel-old, each once', quote_literal(part)
         using errcode = '22023';
     end if;
   end loop;
   mode := coalesce(mode, 'keep');
   p_args := stint.comparable(p_args);
-  foreach part in array coalesce(pointers, '{}') loop
+  foreach part in array coalesce(nullif(pointers, '{none}'), '{}') loop
     if part !~ '^(/([^~]|~[01])*)+$' then
       raise exception 'stint: % is no JSON pointer, such as /id', quote_literal(part) using errcode = '22023';
     end if;

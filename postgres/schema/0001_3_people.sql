@@ -375,7 +375,7 @@ $$;
 -- notice that says so. Another kind or other arguments under that key are an
 -- error (ST005). Two transactions that take the same two keys crosswise wait for
 -- each other until the server ends one with an error. Uniqueness is a text such as
--- until-ended,by=/tenant|/id,replace, or none; the answer of a duplicate is the id of the job
+-- until-ended,by=/tenant|/id,replace (by=none: whatever the arguments), or none; the answer of a duplicate is the id of the job
 -- that holds the unique key, with a notice. Limits are names of limits, with a key or a pointer to
 -- one if they have keys: smtp, tenant=acme, tenant by /tenant; '{}' for none. Engines are woken when the transaction commits; quiet leaves them
 -- to their next poll, for transactions that are to be prepared. A description is a

@@ -64,7 +64,7 @@ class Gateways:
         value = json.loads(content) if "json" in answer.headers.get("Content-Type", "") else {}
         if answer.status >= 300:
             problem = value.get("detail", answer.reason), *(f"{e.get('location')}: {e['message']}" for e in value.get("errors") or ())
-            raise GatewayError(f"{method} {address.url}{path}: {answer.status} {'; '.join(problem)}", answer.status)
+            raise GatewayError(f"{method} {address.url}/api/v1{path}: {answer.status} {'; '.join(problem)}", answer.status)
         return value
 
     def close(self) -> None:

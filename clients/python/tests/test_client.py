@@ -39,6 +39,7 @@ class ClientTest(GatewayCase):
         with self.assertRaises(stint.GatewayError) as raised:
             self.client.job(1 << 40)
         self.assertEqual(raised.exception.status, 404)
+        self.assertIn(f"/api/v1/jobs/{1 << 40}?", str(raised.exception))
         with self.assertRaises(stint.GatewayError):
             self.client.enqueue(self.kind, retry="sometimes", force=True)
         with self.assertRaises(stint.GatewayError):
