@@ -591,6 +591,35 @@ func TestAStepInATransactionTakesEffectOnce(t *testing.T) {
 	})
 }
 
+// Handlers may hold all connections of the program's pool.
+func TestAStepBegunInATransactionNeedsNoOtherConnection(t *testing.T) {
+	t.Parallel()
+	pool, s := openPool(t)
+	most := int(pool.Config().MaxConns)
+	var begun sync.WaitGroup
+	begun.Add(most)
+	mux := stint.NewMux()
+	handle(mux, "pays", func(ctx context.Context, _ *stint.Job) error {
+		tx, err := pool.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+		begun.Done()
+		begun.Wait()
+		_, err = stint.StepTx(ctx, postgres.Tx(tx), "pay", func(context.Context) (int, error) { return 1, nil })
+		return err
+	})
+	start(t, s, mux, engine.Config{Slots: most})
+	var ids []stint.ID
+	for range most {
+		ids = append(ids, enqueue(t, s, "pays", `{}`, stint.Timeout(time.Minute), stint.Retry(retry.None())))
+	}
+	for _, id := range ids {
+		until(t, s, id, stint.Completed)
+	}
+}
+
 // sqliteAndPool opens a store, and database/sql on its file.
 func sqliteAndPool(t *testing.T) (*sqlite.Store, *sql.DB) {
 	t.Helper()

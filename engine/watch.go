@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// watchEvery is how often each engine looks at the others. In a fleet of more than fifty, where
-	// each look reads more and others look in between, it waits up to twice as long.
+	// watchEvery is how often each engine looks at the others. In a fleet of more than thirty, where each look
+	// reads more and others look in between, it waits up to 3.3 times as long: so the second look after the
+	// first that saw an engine's last beat comes when the default time to live has just passed.
 	watchEvery = time.Second
 
 	// orphansEvery is how many looks pass between two searches for what burials left.
@@ -49,7 +50,7 @@ func (s *session) watch(ctx context.Context) {
 			peers := peersOf(roster, s.config.Queues)
 			s.peers.Store(&peers)
 			s.guests.see(roster)
-			next = watchEvery * time.Duration(min(max(len(roster), 50), 100)) / 50
+			next = watchEvery * time.Duration(min(max(len(roster), 30), 100)) / 30
 			for _, e := range roster {
 				s.buryIfDead(ctx, e, seen[e.Token])
 			}
@@ -79,14 +80,14 @@ func (s *session) countPeers() int {
 }
 
 // shared returns how long to wait for something that any engine of the same queues would do. In a
-// fleet of more than ten that is longer, up to ten times in the mean, since others do it in between:
+// fleet of more than five that is longer, up to twenty times in the mean, since others do it in between:
 // at random, or engines that were started together would all do it at once. Where nothing is
 // notified, it is as long as alone.
 func (s *session) shared(wait time.Duration) time.Duration {
 	if !s.listening.Load() {
 		return wait
 	}
-	more := wait * time.Duration(min(max(s.countPeers(), 10), 100)-10) / 10
+	more := wait * time.Duration(min(max(s.countPeers(), 5), 100)-5) / 5
 	return wait + rand.N(2*more+1)
 }
 

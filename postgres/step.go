@@ -93,7 +93,8 @@ func (s *Store) RecordStepTx(ctx context.Context, tx stint.Tx, engine store.Engi
 
 // Steps implements [store.StepKeeper].
 func (s *Store) Steps(ctx context.Context, job stint.ID) ([]stint.RecordedStep, error) {
-	return collect(ctx, s.pool, fmt.Sprintf("read the steps of job %d", job), s.sql.in(stepsSQL), []any{job},
+	// A handler that asks may hold a connection of the program's pool, as all others do.
+	return collect(ctx, s.work(), fmt.Sprintf("read the steps of job %d", job), s.sql.in(stepsSQL), []any{job},
 		func(row pgx.CollectableRow) (r stint.RecordedStep, err error) {
 			var question string
 			var until time.Time
