@@ -224,6 +224,32 @@ func TestNoFigureIsOlderThanItSays(t *testing.T) {
 	})
 }
 
+func TestTheOverviewSaysOnceHowOldFreshFiguresAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWard(t)
+		w.page("/", false)
+		time.Sleep(time.Minute)
+		w.page("/", false)
+		time.Sleep(time.Second)
+		told := func() (n int) {
+			for _, found := range saysAge.FindAllStringSubmatch(w.page("/", false), -1) {
+				if found[1] == "" || found[2] != "" { // it is seen: see the style sheet
+					n++
+				}
+			}
+			return n
+		}
+		if n := told(); n != 1 {
+			t.Errorf("of fresh figures it says %d times how old they are", n)
+		}
+		w.takes.Store(-1)
+		time.Sleep(20 * time.Second)
+		if n := told(); n < 5 {
+			t.Errorf("of old figures it says %d times how old they are", n)
+		}
+	})
+}
+
 // A slow database is when people look.
 func TestWhatIsCheapIsFreshOnAnOpenPageHoweverSlowReadsAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

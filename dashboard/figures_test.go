@@ -5,21 +5,25 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stint-go/stint"
+	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/internal/sample"
 	"github.com/stint-go/stint/report"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 )
 
 // worked is a store with so many jobs of a queue that completed, none of which is in
@@ -114,15 +118,39 @@ func TestAQueuesFiguresAreOfItsLastMinutes(t *testing.T) {
 	}
 }
 
-// What is refreshed every few seconds, of pages that are left open, must not be much.
+// What is refreshed every few seconds, of pages that are left open, must not be much: each is as long here as it gets, or
+// lists a hundred of what there may be any number of.
 func TestARefreshIsSmall(t *testing.T) {
 	templates, err := parse("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &Dashboard{templates: templates, config: Config{Log: slog.New(slog.NewTextHandler(t.Output(), nil))}}
-	h := newHistory(noon.Add(-time.Hour), time.Minute, hour)
+	full, golden := b.fullPages(t), goldenPages(t)
+	for _, p := range pages {
+		if _, still := golden[p.name].data.(frozen); !still && full[p.name] == nil {
+			t.Errorf("nothing is known of how much a refresh of the page %s is", p.name)
+		}
+	}
+	for what, data := range full {
+		name, _, _ := strings.Cut(what, " ")
+		w := httptest.NewRecorder()
+		b.render(w, httptest.NewRequest("GET", "/", nil), 200, shown{page: &pages[slices.IndexFunc(pages, func(p page) bool { return p.name == name })], Data: data, Now: noon, Sent: noon})
+		raw := w.Body.Len()
+		var small bytes.Buffer
+		z := gzip.NewWriter(&small)
+		_, _ = z.Write(w.Body.Bytes())
+		_ = z.Close()
+		if t.Logf("%s: %d bytes, %d compressed", what, raw, small.Len()); small.Len() > 30_000 || w.Code != 200 {
+			t.Errorf("a refresh of the page %s is %d bytes, %d compressed; want at most 30,000", what, raw, small.Len())
+		}
+	}
+}
+
+// fullPages are pages that keep themselves up to date, with much to show.
+func (b *Dashboard) fullPages(t *testing.T) map[string]any {
 	random := rand.New(rand.NewPCG(1, 2))
+	h := newHistory(noon.Add(-time.Hour), time.Minute, hour)
 	for _, steps := range [][]sums{h.Steps, h.Before} {
 		for i := range steps {
 			m := &steps[i]
@@ -138,21 +166,126 @@ func TestARefreshIsSmall(t *testing.T) {
 	}
 	distributed := h
 	distributed.Distributed = true
-	for name, data := range map[string]any{
-		"overview": overviewPage{History: seen(h), jobs: b.jobsOf(part{}), Zoom: zoom{Path: "/"}},
-		"queue":    queuePage{partFigures: partFigures{History: seen(distributed), jobs: b.jobsOf(part{queue: "mail"}), Zoom: zoom{Path: "/queues/mail"}}},
-	} {
-		w := httptest.NewRecorder()
-		b.render(w, httptest.NewRequest("GET", "/", nil), 200, shown{page: &pages[slices.IndexFunc(pages, func(p page) bool { return p.name == name })], Data: data, Now: noon, Sent: noon})
-		raw := w.Body.Len()
-		var small bytes.Buffer
-		z := gzip.NewWriter(&small)
-		_, _ = z.Write(w.Body.Bytes())
-		_ = z.Close()
-		if t.Logf("%s: %d bytes, %d compressed", name, raw, small.Len()); small.Len() > 30_000 || raw < 60_000 {
-			t.Errorf("a refresh of the page %s is %d bytes, %d compressed; want at most 30,000", name, raw, small.Len())
-		}
+	charts := func(p part) partFigures {
+		return partFigures{History: seen(distributed), jobs: b.jobsOf(p), Zoom: zoom{Path: p.path()}}
 	}
+	before := func() time.Time {
+		return noon.Add(-time.Duration(random.Int64N(int64(day)))).Truncate(time.Microsecond)
+	} // as databases keep them
+	name := func(of string) string { return fmt.Sprintf("%s-%06x", of, random.Int32N(1<<24)) }
+	const many = 100 // of what there may be any number of
+
+	all := map[string]any{}
+	golden := goldenPages(t)
+	overview := golden["overview"].data.(overviewPage)
+	overview.History, overview.jobs, overview.Zoom = seen(h), b.jobsOf(part{}), zoom{Path: "/"}
+	overview.Backlog.Value = grown(overview.Backlog.Value, many, func(g *report.DueGroup) { g.Value, g.Jobs = new(name("queue")), random.Int64N(1e6) })
+	overview.Engines = grown(overview.Engines, many, func(e *engineRow) { e.Token, e.Instance = store.EngineID(random.Int64()), name("engine") })
+	all["overview"] = overview
+
+	jobs := golden["jobs"].data.(jobsPage)
+	jobs.Jobs = grown(jobs.Jobs, jobsOnPage, func(j *stint.JobInfo) {
+		j.ID, j.Kind, j.Queue, j.Created, j.Tags = stint.ID(random.Int32()), name("kind"), name("queue"), before(), []string{name("tag"), name("tag")}
+	})
+	all["jobs"] = jobs
+
+	job := golden["job"].data.(jobPage)
+	job.Steps = grown(job.Steps, shownSteps, func(s *view.Step) {
+		s.Name, s.Began, s.Ended, s.Result = name("step"), before(), before(), json.RawMessage(`"`+name("result")+`"`)
+	})
+	job.History = grown(job.History, 100, func(a *attempt) { a.Started, a.Finished, a.Name = before(), before(), name("attempt") })
+	job.Related = grown(job.Related, relatedJobs, func(j *stint.JobInfo) { j.ID, j.Kind, j.Created = stint.ID(random.Int32()), name("kind"), before() })
+	all["job"] = job
+	flow := golden["job-flow"].data.(jobPage)
+	graph := *flow.Graph
+	last := flow.ID
+	graph.Nodes = grown(graph.Nodes, many, func(n *report.FlowNode) {
+		last++
+		n.ID, n.Name, n.Layer = last, fmt.Sprint("node ", last), random.IntN(20)
+		n.Created, n.Ready, n.Started, n.Finished = before(), before(), before(), before()
+	})
+	graph.Edges = grown(graph.Edges, many, func(e *report.FlowEdge) {
+		e.From, e.To = graph.Nodes[random.IntN(len(graph.Nodes))].ID, graph.Nodes[random.IntN(len(graph.Nodes))].ID
+	})
+	flow.Graph, flow.Related = &graph, job.Related
+	all["job of a flow"] = flow
+
+	questions := golden["questions"].data.(questionsPage)
+	questions.Questions = grown(questions.Questions, many, func(q *store.OpenQuestion) {
+		q.Job, q.Kind, q.Name, q.Asked, q.Until, q.Text = stint.ID(random.Int32()), name("kind"), name("question"), before(), before(), name("Pay this order?")
+	})
+	all["questions"] = questions
+
+	queues := golden["queues"].data.(queuesPage)
+	queues.Rows = grown(queues.Rows, many, func(q *queueRow) {
+		q.Name, q.Queued, q.Oldest, q.Ended, q.Failed, q.Hour = name("queue"), new(random.Int64N(1e6)), before(), random.Int64N(1e6), random.Int64N(1e3), make([]float64, 60)
+		for i := range q.Hour {
+			q.Hour[i] = float64(random.IntN(1e6))
+		}
+	})
+	all["queues"] = queues
+	queue := golden["queue"].data.(queuePage)
+	queue.partFigures, queue.AllEngines = charts(part{queue: "mail"}), overview.Engines
+	all["queue"] = queue
+
+	limits := golden["limits"].data.(limitsPage)
+	limits.Rows = grown(limits.Rows, many, func(l *limitRow) {
+		l.Name, l.Held, l.Asked, l.SetAt = name("limit"), random.Int64N(1e6), random.Int64N(1e6), before()
+	})
+	all["limits"] = limits
+	limit := golden["limit-keys"].data.(limitPage)
+	limit.Keys = grown(limit.Keys, shownKeys, func(g *gateRow) {
+		g.Key = name("key")
+		g.Gate, g.Held, g.Next = "tenant="+g.Key, random.Int64N(1e6), before()
+	})
+	all["limit"] = limit
+
+	kind := golden["kind"].data.(kindPage)
+	kind.partFigures = charts(part{kind: "send_invoice"})
+	all["kind"] = kind
+
+	schedules := golden["schedules"].data.(schedulesPage)
+	schedules.Schedules = grown(schedules.Schedules, many, func(s **store.ScheduleInfo) {
+		one := **s
+		one.Name, one.Job.Kind, one.Next, one.LastJob, one.Fired = name("schedule"), name("kind"), before(), stint.ID(random.Int32()), random.Int64N(1e6)
+		*s = &one
+	})
+	all["schedules"], all["schedule"] = schedules, golden["schedule"].data
+
+	engines := golden["engines"].data.(enginesPage)
+	engines.Engines = overview.Engines
+	engines.Former = grown(engines.Former, shownFormer, func(e *formerRow) {
+		e.Token, e.Instance, e.Host, e.At, e.Joined = store.EngineID(random.Int64()), name("engine"), name("host"), before(), before()
+	})
+	engines.Metrics = grown(engines.Metrics, many, func(m *report.Metrics) {
+		m.Engine = engines.Engines[random.IntN(many)].Token
+		m.Instance, m.Since, m.At = name("engine"), before(), before()
+		m.Workers.Running, m.Workers.Run, m.Workers.Succeeded, m.Workers.Failed = random.Int64N(8), random.Int64(), random.Int64(), random.Int64()
+		m.Retention.Deleted, m.Retention.Clean, m.Listener.Notifications, m.Listener.Timeouts = random.Int64(), before(), random.Int64(), random.Int64()
+		m.Claimer.Claims, m.Claimer.Claimed, m.Workers.Cancelled, m.Claimer.Returned = random.Int64(), random.Int64(), random.Int64(), random.Int64()
+	})
+	all["engines"] = engines
+	one := golden["engine"].data.(enginePage)
+	one.Holds = grown(one.Holds, shownHeld, func(j *view.HeldJob) {
+		j.ID, j.Kind, j.Queue, j.Started, j.Ready = stint.ID(random.Int32()), name("kind"), name("queue"), before(), before()
+	})
+	all["engine"] = one
+
+	changes := golden["changes"].data.(changesPage)
+	changes.Changes = grown(changes.Changes, changesOnPage, func(c *store.Change) {
+		c.At, c.By, c.Subject, c.Details = before(), name("ann"), name("queue"), json.RawMessage(`{"why":"`+name("why")+`"}`)
+	})
+	all["database"], all["changes"] = golden["database"].data, changes
+	return all
+}
+
+// grown repeats rows until there are n, and makes each one another.
+func grown[T any](rows []T, n int, vary func(row *T)) []T {
+	all := slices.Repeat(rows, n/len(rows)+1)[:n]
+	for i := range all {
+		vary(&all[i])
+	}
+	return all
 }
 
 // To find out that much ended is to read as much as is read at most, so it is not found out again at once.

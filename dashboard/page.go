@@ -91,6 +91,13 @@ type age struct {
 	Old    bool
 	Failed bool // newer ones could not be read
 	Beside bool // other figures stand there, too, and say that they are read for the first time
+	Brief  bool // it is told only when they are old: the page tells the age of fresh ones elsewhere
+}
+
+// IfOld is the same, told only when the figures are old or newer ones could not be read.
+func (a age) IfOld() age {
+	a.Brief = !a.Failed
+	return a
 }
 
 // Millis is when they were found, in milliseconds.

@@ -272,6 +272,7 @@ func hotStatements(s *Store, engine store.EngineID, id stint.ID, n int) []hotSta
 		{"job by id", 100, `select * from stint.jobs where id = $1`, []any{id}},
 		{"engines that are gone", 100, s.sql.in(formerSQL), []any{nil, time.Now().Add(-24 * time.Hour), "", 50}},
 		{"what was lost with an engine", 400, s.sql.in(lostSQL), []any{engine}},
+		{"open questions", 400, s.sql.in(questionsSQL), []any{int64(math.MaxInt64), 100}},
 	}
 }
 
@@ -311,6 +312,9 @@ func bounded(t *testing.T, server *pgtest.Server, n int) {
 	exec(t, s, `
 		insert into stint.engine_history (token, instance, host, pid, version, joined, ended, why, swept)
 		select i, 'i', 'h', 1, 'v', now() - interval '2 days', now() - i * interval '1 minute', 'left', true from generate_series(1, 20000) i`)
+	exec(t, s, `
+		insert into stint.steps (job, name, pos, began, ended, question, until)
+		select job, 'ask', job, now(), now(), '{}', now() + interval '1 hour' from stint.waiting order by job desc limit 20`)
 	exec(t, s, `update stint.waiting set undecided = 'f', due = null, why = 'retrying' where job in (select job from stint.waiting order by job limit 5)`)
 	costs(t, early, hot, "") // which reads the catalogue as well
 	costs(t, early, hot, "planned when there was nothing")

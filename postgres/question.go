@@ -20,12 +20,12 @@ const (
 	answerSQL = `select stint.answer($1::bigint, $2::text, $3::text, $4::text, $5::text, $6::boolean)`
 
 	// questionsSQL looks at the open questions and those of jobs that ended without an answer, by their
-	// index, and at the jobs of these alone.
+	// index, and at the jobs of these alone: offset 0 keeps all jobs from being joined.
 	questionsSQL = `
 	select job, kind, queue, name, began, question, until from (
 	  select s.job, j.kind, j.queue, s.name, s.began, s.question, s.until
 	  from (select * from stint.steps s where s.result is null and (s.question ? 'job') is not true order by s.job desc) s
-	  cross join lateral (select j.kind, j.queue, j.state from stint.jobs j where j.id = s.job) j
+	  cross join lateral (select j.kind, j.queue, j.state from stint.jobs j where j.id = s.job offset 0) j
 	  where s.job < $1 and s.until > clock_timestamp() and j.state not in ('completed', 'failed', 'cancelled')
 	  order by s.job desc fetch first $2 rows with ties) q
 	order by job desc, name collate "C"`

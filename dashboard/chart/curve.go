@@ -1,6 +1,9 @@
 package chart
 
-import "strings"
+import (
+	"math"
+	"strings"
+)
 
 // Sparkline shows the course of one value, as small as a word.
 type Sparkline struct {
@@ -21,7 +24,7 @@ func (c Sparkline) SVG() string {
 	if top == 0 {
 		top = 1 // a line at the bottom
 	}
-	curve{step: unit / float64(max(len(c.Values)-1, 1)), top: top, filled: true}.draw(&m, c.Class.at(0), c.Values)
+	curve{step: unit / float64(max(len(c.Values)-1, 1)), top: top, filled: true, grain: 10}.draw(&m, c.Class.at(0), c.Values)
 	m.end("svg")
 	return m.String()
 }
@@ -41,6 +44,7 @@ type curve struct {
 	first, step float64 // where the first value is, and how far each next one is from it
 	top         float64 // the value at the top
 	filled      bool    // below the line
+	grain       float64 // what heights are multiples of: finer than a screen shows is only more to send
 }
 
 func (c curve) draw(m *markup, class string, values []float64) {
@@ -59,7 +63,8 @@ func (c curve) draw(m *markup, class string, values []float64) {
 func (c curve) piece(m *markup, class string, left float64, values []float64) {
 	points := make([]string, 0, len(values)+1)
 	for i, v := range values {
-		points = append(points, coordinate(left+float64(i)*c.step)+" "+coordinate(unit-drawn(v)/c.top*unit))
+		y := math.Round((unit-drawn(v)/c.top*unit)/c.grain) * c.grain
+		points = append(points, coordinate(left+float64(i)*c.step)+" "+coordinate(y))
 	}
 	if c.filled {
 		right := coordinate(left + float64(len(values)-1)*c.step)

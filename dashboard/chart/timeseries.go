@@ -134,7 +134,7 @@ func (c TimeSeries) SVG() string {
 		m.end("g")
 		m.endLink(to)
 	}
-	line := curve{first: c.width() / 2, step: c.width(), top: top}
+	line := curve{first: c.width() / 2, step: c.width(), top: top, grain: 1}
 	if c.Style == Lines {
 		for n, s := range c.Series {
 			line.draw(&m, s.Class.at(n), s.Values)
