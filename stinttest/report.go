@@ -101,7 +101,8 @@ func (r Run) note() string {
 	return strings.Join(parts, " ")
 }
 
-// Failed lists the runs that did not do their work.
+// Failed lists the runs that did not do their work, also those that were retried: of a job that failed twice and then
+// completed, two.
 func (r *Report) Failed() []Run {
 	return r.runs(Run.Failed)
 }
