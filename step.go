@@ -81,13 +81,13 @@ func Step[R any](ctx context.Context, name string, f func(ctx context.Context) (
 
 // StepTx is [Step] for what f writes in a transaction: that and the record are stored together, or
 // neither is, so f takes effect exactly once. StepTx commits the transaction. If the step was recorded
-// by an earlier run the transaction is left as it is.
+// by an earlier run it rolls it back, so that its connection is free for what follows.
 //
 //	tx, err := pool.Begin(ctx)
 //	if err != nil {
 //		return err
 //	}
-//	defer tx.Rollback(ctx) // does nothing after the commit
+//	defer tx.Rollback(ctx) // after an error; does nothing after StepTx
 //	id, err := stint.StepTx(ctx, postgres.Tx(tx), "book", func(ctx context.Context) (int, error) {
 //		…
 //	})
@@ -500,11 +500,24 @@ func (a *Run) step(ctx context.Context, waits bool, tx Tx, name string, do func(
 		return nil, err
 	}
 	known, err := s.begin(name, caller(), waits)
+	if known != nil {
+		tx.rollBack(ctx)
+	}
 	if err != nil || known != nil {
 		return known, err
 	}
 	defer func() { s.ended(name, result) }()
 	return do(s)
+}
+
+// rollBack ends a transaction that nothing needs, if there is one.
+func (tx Tx) rollBack(ctx context.Context) {
+	switch h := tx.Handle.(type) {
+	case interface{ Rollback(context.Context) error }: // of pgx
+		_ = h.Rollback(ctx)
+	case interface{ Rollback() error }: // of database/sql
+		_ = h.Rollback()
+	}
 }
 
 // record records what a step comes to.

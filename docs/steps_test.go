@@ -112,7 +112,7 @@ func TestStepsInATransaction(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		defer tx.Rollback(ctx) // does nothing after the commit
+		defer tx.Rollback(ctx) // after an error; does nothing after StepTx
 		id, err := stint.StepTx(ctx, postgres.Tx(tx), "book", func(ctx context.Context) (int, error) {
 			return book(ctx, tx, o)
 		})

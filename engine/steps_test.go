@@ -591,29 +591,36 @@ func TestAStepInATransactionTakesEffectOnce(t *testing.T) {
 	})
 }
 
-// Handlers may hold all connections of the program's pool.
-func TestAStepBegunInATransactionNeedsNoOtherConnection(t *testing.T) {
+// Handlers may hold all connections of the program's pool, until their step is recorded, or known to be.
+func TestAStepInATransactionHoldsNoConnectionForLong(t *testing.T) {
 	t.Parallel()
 	pool, s := openPool(t)
 	most := int(pool.Config().MaxConns)
-	var begun sync.WaitGroup
-	begun.Add(most)
+	var begun [2]sync.WaitGroup // by attempt
+	begun[0].Add(most)
+	begun[1].Add(most)
 	mux := stint.NewMux()
-	handle(mux, "pays", func(ctx context.Context, _ *stint.Job) error {
+	handle(mux, "pays", func(ctx context.Context, job *stint.Job) error {
 		tx, err := pool.Begin(ctx)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-		begun.Done()
-		begun.Wait()
-		_, err = stint.StepTx(ctx, postgres.Tx(tx), "pay", func(context.Context) (int, error) { return 1, nil })
+		begun[job.Attempt-1].Done()
+		begun[job.Attempt-1].Wait()
+		if _, err = stint.StepTx(ctx, postgres.Tx(tx), "pay", func(context.Context) (int, error) { return 1, nil }); err != nil {
+			return err
+		}
+		if job.Attempt == 1 {
+			return errors.New("not yet")
+		}
+		_, err = pool.Exec(ctx, `select 1`)
 		return err
 	})
 	start(t, s, mux, engine.Config{Slots: most})
 	var ids []stint.ID
 	for range most {
-		ids = append(ids, enqueue(t, s, "pays", `{}`, stint.Timeout(time.Minute), stint.Retry(retry.None())))
+		ids = append(ids, enqueue(t, s, "pays", `{}`, stint.Retry(retry.Fixed(1, 0))))
 	}
 	for _, id := range ids {
 		until(t, s, id, stint.Completed)
