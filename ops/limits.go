@@ -179,7 +179,7 @@ var SetLimit = declare(&Op[NewLimitRule, LimitChanged]{
 var ResetLimit = declare(&Op[LimitName, LimitChanged]{
 	Decl: Decl{
 		Name: "limits reset", Method: http.MethodDelete, Path: "/limits/{limit}", Needs: guard.Operator, Summary: "Take back what was set, so that what programs declare counts again",
-		Doc: "A limit that no program declares allows all then. Of a limit that was not set nothing is changed.", Confirm: true,
+		Doc: "A limit that no program declares allows all then; for a key the rule of its limit counts. Of a limit that was not set nothing is changed.", Confirm: true,
 	},
 	do: func(ctx context.Context, l *Local, in *LimitName) (LimitChanged, error) {
 		set := false
@@ -195,6 +195,8 @@ var ResetLimit = declare(&Op[LimitName, LimitChanged]{
 		switch {
 		case !c.Changed:
 			return fmt.Sprintf("limit %s was not set; its rule is %s", name, c.Rule)
+		case c.Declared == "" && store.LimitOf(in.Limit) != in.Limit:
+			return fmt.Sprintf("limit %s was reset from %s; the rule of %s counts for it again", name, c.Was, words.Visible(store.LimitOf(in.Limit)))
 		case c.Declared == "":
 			return fmt.Sprintf("limit %s was reset from %s; it allows all now, since no program declares it", name, c.Was)
 		}

@@ -2,6 +2,7 @@ package stinttest
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -127,13 +128,14 @@ func bubble() (in bool) {
 // Perform enqueues one job and runs its handler at once, and says how that
 // ended: the way to test a handler by itself, with its middleware, timeout and
 // hooks around it. The run is recorded as any other is, so a job that is to be
-// retried waits for [Worker.Drain]; a job that cannot be run fails the test.
+// retried waits for [Worker.Drain]; a job that cannot be run fails the test. It waits for none of the limits of its
+// kind: Drain keeps to them.
 //
 //	run := stinttest.Perform(w, SendInvoice, Invoice{42})
 //	if run.Err() != nil { … }
 func Perform[A any](w *Worker, kind stint.Kind[A], args A, options ...stint.Option) Run {
 	w.t.Helper()
-	job, err := kind.New(args, options...)
+	job, err := kind.New(args, append(slices.Clip(options), stint.Unlimited())...)
 	if err != nil {
 		w.t.Fatalf("stinttest: %v", err)
 	}

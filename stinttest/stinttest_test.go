@@ -529,6 +529,18 @@ func TestStepsAndSleepsTakeNoTime(t *testing.T) {
 	})
 }
 
+func TestAHandlerByItselfWaitsForNoLimits(t *testing.T) {
+	everywhere(t, func(t *testing.T, on func(mux *stint.Mux, c ...engine.Config) *stinttest.Worker) {
+		limited := stint.NewKind[note]("limited", stint.Limited("smtp"))
+		mux := stint.NewMux()
+		stint.Handle(mux, limited, func(context.Context, *stint.Job, note) error { return nil })
+		w := on(mux)
+		if run := stinttest.Perform(w, limited, note{"ada"}, stint.Limited("fax")); run.Outcome != stint.OutcomeCompleted {
+			t.Errorf("it is %s: %v", run.Outcome, run.Err())
+		}
+	})
+}
+
 // A job that awaits a signal is left until the test sends it. In a bubble time passes its end when another job is due later.
 func TestAJobIsLeftUntilItsSignalIsSent(t *testing.T) {
 	everywhere(t, func(t *testing.T, on func(mux *stint.Mux, c ...engine.Config) *stinttest.Worker) {

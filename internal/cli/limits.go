@@ -68,7 +68,7 @@ Examples:
 const limitsResetHelp = `reset LIMIT...: Take back what was set, so that what programs declare counts again
 
 Reset takes back what stint limits set did. A limit that no program declares allows all
-then.`
+then; for a key (tenant=acme) the rule of its limit counts.`
 
 const limitsUnblockHelp = `unblock LIMIT...: Let jobs go on that stand still since one of their order failed
 
