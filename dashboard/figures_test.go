@@ -144,6 +144,9 @@ func TestARefreshIsSmall(t *testing.T) {
 		if t.Logf("%s: %d bytes, %d compressed", what, raw, small.Len()); small.Len() > 30_000 || w.Code != 200 {
 			t.Errorf("a refresh of the page %s is %d bytes, %d compressed; want at most 30,000", what, raw, small.Len())
 		}
+		if (what == "overview" || what == "queue") && raw < 60_000 {
+			t.Errorf("a refresh of the page %s is %d bytes: it is not as long as it gets", what, raw)
+		}
 	}
 }
 

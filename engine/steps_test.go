@@ -620,7 +620,7 @@ func TestAStepInATransactionHoldsNoConnectionForLong(t *testing.T) {
 	start(t, s, mux, engine.Config{Slots: most})
 	var ids []stint.ID
 	for range most {
-		ids = append(ids, enqueue(t, s, "pays", `{}`, stint.Retry(retry.Fixed(1, 0))))
+		ids = append(ids, enqueue(t, s, "pays", `{}`, stint.Retry(retry.Fixed(1, 0)), stint.Timeout(15*time.Second)))
 	}
 	for _, id := range ids {
 		until(t, s, id, stint.Completed)

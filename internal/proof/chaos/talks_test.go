@@ -42,7 +42,7 @@ func TestQuestionsAndCallsSurviveKills(t *testing.T) {
 
 	s, pool := w.connect(w.url)
 	said := answers{accepted: map[string][]string{}, unknown: map[string]bool{}}
-	ctx, over := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(t.Context())
 	var answering sync.WaitGroup
 	for n := range people {
 		own := rand.New(rand.NewPCG(w.seed, uint64(n)))
@@ -50,7 +50,7 @@ func TestQuestionsAndCallsSurviveKills(t *testing.T) {
 	}
 	kills := w.killUntilCompleted(keepers)
 	stopAll(keepers)
-	over()
+	stop()
 	answering.Wait()
 	s, _ = w.connect(w.url) // whose sessions nobody ends
 	for _, id := range ids {
