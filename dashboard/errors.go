@@ -2,9 +2,11 @@ package dashboard
 
 import (
 	"context"
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/stint-go/stint"
@@ -23,6 +25,7 @@ type errorsPage struct {
 	Kind, Queue string
 	Hours       string // how far back; empty for all that is there
 	Key, State  string // empty for all groups, and for those that are open or returned
+	Skip        int    // how many groups come before the first that is shown
 	Report      sample.Seen[report.ErrorReport]
 	Blind       bool // messages are hidden from the role
 
@@ -64,6 +67,40 @@ func (p errorsPage) Ranges() (all []errorRange) {
 		all = append(all, errorRange{r.label, q, r.hours == p.Hours})
 	}
 	return all
+}
+
+// groupsShown is how many groups a page shows.
+const groupsShown = 100
+
+// first is how many groups come before those of the page, which may have become fewer.
+func (p errorsPage) first() int {
+	return min(p.Skip, max(0, len(p.Report.Value.Groups)-1)/groupsShown*groupsShown)
+}
+
+// Shown are the groups of the page.
+func (p errorsPage) Shown() []report.ErrorGroup {
+	rest := p.Report.Value.Groups[p.first():]
+	return rest[:min(groupsShown, len(rest))]
+}
+
+// Cut says which groups those are where they are not all.
+func (p errorsPage) Cut() string {
+	all, shown := len(p.Report.Value.Groups), len(p.Shown())
+	if shown == all {
+		return ""
+	}
+	return fmt.Sprintf("Groups %d to %d of %d.", p.first()+1, p.first()+shown, all)
+}
+
+// From is the query of the page that shows the groups before these, or after them; empty
+// where there are none.
+func (p errorsPage) From(step int) (q template.URL) {
+	skip := max(0, p.first()+step*groupsShown)
+	if skip == p.first() || skip >= len(p.Report.Value.Groups) {
+		return ""
+	}
+	q, _ = query("kind", p.Kind, "queue", p.Queue, "state", p.State, "hours", p.Hours, "skip", skip)
+	return q
 }
 
 // Only is the query of the page that shows one group.
@@ -111,6 +148,13 @@ func (b *Dashboard) errors(r *http.Request) (any, error) {
 	p := errorsPage{Kind: q.Get("kind"), Queue: q.Get("queue"), Hours: q.Get("hours"), Key: q.Get("key"), State: q.Get("state"), Blind: b.config.API.Blind(r.Context())}
 	if p.Blind && p.Key != "" {
 		return nil, errNowhere // a key is made of what messages say
+	}
+	if text := q.Get("skip"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 31)
+		if err != nil {
+			return nil, valid.Invalid("skip", "%q is not a number of groups", text)
+		}
+		p.Skip = int(n)
 	}
 	if _, err := r.Cookie(flashCookie); err != nil && !p.Filtered() {
 		p.Report = b.figures.errors.Get(r.Context())

@@ -3,6 +3,8 @@ package dashboard_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"html"
 	"net/url"
 	"regexp"
@@ -21,6 +23,22 @@ import (
 func here()  { panic("no") }
 func there() { panic("no") }
 
+// works runs an engine until stop is called.
+func (s *site) works(mux *stint.Mux) (stop func()) {
+	s.Helper()
+	worker, err := engine.New(s.store, mux, engine.Config{Instance: "one", Slots: 4})
+	if err != nil {
+		s.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(s.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx) }()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
 // panics has jobs of the kind "shaky" panic: at two places, in two queues, and some
 // of them are tried again in an hour. It answers with their ids.
 func (s *site) panics() (ids map[string][]stint.ID) {
@@ -33,17 +51,7 @@ func (s *site) panics() (ids map[string][]stint.ID) {
 		there()
 		return nil, nil
 	})
-	worker, err := engine.New(s.store, mux, engine.Config{Instance: "one", Slots: 4})
-	if err != nil {
-		s.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(s.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- worker.Run(ctx) }()
-	defer func() {
-		stop()
-		<-ended
-	}()
+	defer s.works(mux)()
 	ids = map[string][]stint.ID{}
 	for _, at := range []string{"here", "there"} {
 		for _, queue := range []string{"mail", "default"} {
@@ -194,5 +202,52 @@ func TestGroupsOfErrorsAreResolvedMutedAndReopenedOnTheirPage(t *testing.T) {
 	}
 	if status, _ := s.post("/errors/"+key+"/resolve", url.Values{}); status != 403 {
 		t.Errorf("a viewer resolves the group: %d", status)
+	}
+}
+
+func TestErrorsAreShownAHundredGroupsAtATime(t *testing.T) {
+	s := open(t)
+	s.knock()
+	mux := stint.NewMux()
+	mux.Add(stint.KindInfo{Name: "odd"}, func(_ context.Context, job *stint.Job) (json.RawMessage, error) {
+		return nil, errors.New("no room in shelf " + strings.Trim(string(job.Args), `"`))
+	})
+	var jobs []stint.NewJob
+	for i := range 230 { // letters, since a group is of any number
+		jobs = append(jobs, stint.KindInfo{Name: "odd", Retry: retry.None()}.Job(json.RawMessage(fmt.Sprintf(`"%c%c"`, 'a'+i/20, 'a'+i%20))))
+	}
+	ids, err := stint.NewClient(s.store).EnqueueMany(t.Context(), jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.works(mux)()
+	for _, id := range ids {
+		s.becomes(id, stint.Failed)
+	}
+	row, seen := regexp.MustCompile(`<td class="message"><a href="/errors\?key=([0-9a-f]+)`), map[string]bool{}
+	for _, c := range []struct {
+		skip, says           string
+		rows                 int
+		previous, next, none string
+	}{
+		{"", "Groups 1 to 100 of 230.", 100, "", "skip=100", `rel="prev"`},
+		{"100", "Groups 101 to 200 of 230.", 100, "skip=0", "skip=200", "Groups 1 "},
+		{"200", "Groups 201 to 230 of 230.", 30, "skip=100", "", `rel="next"`},
+		{"5000", "Groups 201 to 230 of 230.", 30, "skip=100", "", `rel="next"`},
+	} {
+		text := s.page("/errors?kind=odd&skip=" + c.skip)
+		found := row.FindAllStringSubmatch(text, -1)
+		for _, m := range found {
+			seen[m[1]] = true
+		}
+		if len(found) != c.rows || !strings.Contains(text, c.says) || !strings.Contains(text, c.previous) || !strings.Contains(text, c.next) || strings.Contains(text, c.none) {
+			t.Errorf("after %q groups it shows %d, and not all of %q, or %q", c.skip, len(found), []string{c.says, c.previous, c.next}, c.none)
+		}
+	}
+	if len(seen) != 230 {
+		t.Errorf("%d groups were shown", len(seen))
+	}
+	if status, text := s.get("/errors?skip=-1"); status != 422 || !strings.Contains(text, "is not a number of groups") {
+		t.Errorf("less than no groups before them: %d %s", status, said(text))
 	}
 }

@@ -21,7 +21,7 @@ var (
 const errorsSQL = `
 with newest as materialized (
   select coalesce(o.job, o.pos) as job, o.pos, o.finished
-  from stint.executions o where o.outcome <> 1 and o.outcome in (2, 5)
+  from stint.executions o where o.outcome in (2, 5)
   order by coalesce(o.job, o.pos) desc, o.outcome desc, o.final desc limit $4
 )
 select (select count(*) from newest), statement_timestamp(), a.*

@@ -104,8 +104,8 @@ var mayBe = map[stint.State]string{
 		cross join lateral (select * from stint.entries l where l.lane = f.lane and l.xid = p.xid and l.pos > p.pos offset 0) l
 	) e`,
 	stint.Running: `select c.job as id from stint.claimed c`,
-	stint.Failed:  `select coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1 and x.final and x.outcome in (2, 5, 7)`,
-	stint.Cancelled: `select coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1 and x.final and x.outcome in (6, 8)
+	stint.Failed:  `select coalesce(x.job, x.pos) as id from stint.executions x where x.final and x.outcome in (2, 5, 7)`,
+	stint.Cancelled: `select coalesce(x.job, x.pos) as id from stint.executions x where x.final and x.outcome in (6, 8)
 		union all select k.job as id from stint.cancellations k
 		  where not exists (select from stint.executions x where x.pos = k.job and x.final and x.job is null)
 		    and not exists (select from stint.executions x where x.job = k.job and x.final)`,
@@ -238,7 +238,7 @@ func rare(f store.Filter, value func(v any) string, few bool) string {
 	}
 	if f.Attempts > 0 {
 		// What is charged failed or was lost, and another attempt follows it.
-		return "select distinct coalesce(x.job, x.pos) as id from stint.executions x where x.outcome <> 1 and x.outcome in (2, 5)" +
+		return "select distinct coalesce(x.job, x.pos) as id from stint.executions x where x.outcome in (2, 5)" +
 			" and not x.final and x.attempt >= " + value(f.Attempts) + bounds(f, "coalesce(x.job, x.pos)", value)
 	}
 	if f.Faulty {

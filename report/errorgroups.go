@@ -21,7 +21,7 @@ type ErrorAnalyst interface {
 	// Errors groups attempts that failed or were lost, those of jobs that were
 	// tried again too, by the kind, the class of the error, where in the code it
 	// happened, and the message as [NormalizeMessage] has it. It looks at the newest
-	// [MaxErrors] that fit, and for these at no more than the newest five times as many
+	// [MaxErrors] that fit, and for these at no more than the newest twice as many
 	// attempts that failed or were lost, in the order of their jobs or of the attempts:
 	// so it costs the same however much goes wrong, and where it ends so the report says
 	// that it is cut off.
@@ -116,7 +116,7 @@ func (f ErrorFilter) Look() int {
 	if f == (ErrorFilter{}) {
 		return MaxErrors
 	}
-	return 5 * MaxErrors
+	return 2 * MaxErrors
 }
 
 // ErrorReport says what went wrong.

@@ -194,7 +194,7 @@ func TestOnlyKeysOfErrorsAreTaken(t *testing.T) {
 	if a, b := (report.ErrorFilter{}).Look(), (report.ErrorFilter{State: report.ErrorsOpen}).Look(); a != report.MaxErrors || b != a {
 		t.Errorf("it is looked at %d attempts without a state, and at %d with one", a, b)
 	}
-	if got := (report.ErrorFilter{Key: "0123456789abcdef"}).Look(); got != 5*report.MaxErrors {
+	if got := (report.ErrorFilter{Key: "0123456789abcdef"}).Look(); got != 2*report.MaxErrors {
 		t.Errorf("for one group it is looked at %d attempts", got)
 	}
 }
