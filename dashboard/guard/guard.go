@@ -232,11 +232,16 @@ func needed(r *http.Request) Role {
 	return Operator
 }
 
-// refuse answers with the reason: in a line of text to browsers that ask for a page, and else as a problem.
+// refuse refuses a request.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, who Identity, status int, why string) {
 	if refused := g.now.Load().OnRefused; refused != nil {
 		refused(r, who, status, why)
 	}
+	Refuse(w, r, status, why)
+}
+
+// Refuse answers with the reason: in a line of text to browsers that ask for a page, and else as a problem.
+func Refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
 	if strings.Contains(r.Header.Get("Accept"), "text/html") {
 		http.Error(w, why, status)
 		return

@@ -282,12 +282,12 @@ func (d *dashboardServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case board == nil:
 		w.Header().Set("Retry-After", "5")
-		http.Error(w, "the database was not reached yet", http.StatusServiceUnavailable)
+		guard.Refuse(w, r, http.StatusServiceUnavailable, "the database was not reached yet")
 		return
 	case changes && d.readOnly != "":
 		why := "nothing can be changed here: " + d.readOnly
 		d.config.Guard.OnRefused(r, guard.Identity{}, http.StatusForbidden, why)
-		http.Error(w, why, http.StatusForbidden)
+		guard.Refuse(w, r, http.StatusForbidden, why)
 		return
 	case path == "/events", r.URL.Query().Has("wait"):
 		ctx, cancel := context.WithCancel(r.Context())

@@ -184,7 +184,7 @@ func TestBeforeTheDatabaseIsThereOnlyProbesAreAnswered(t *testing.T) {
 	t.Cleanup(client.CloseIdleConnections)
 	for path, want := range map[string]string{
 		"healthz": `200 {"status":"ok"}`, "readyz": `503 {"status":"unready","condition":"database","problem":"it was not reached yet"}`,
-		"": "503 the database was not reached yet", "jobs": "503 the database was not reached yet",
+		"": `503 {"detail":"the database was not reached yet","status":503,"title":"Service Unavailable"}`, "jobs": `503 {"detail":"the database was not reached yet","status":503,"title":"Service Unavailable"}`,
 	} {
 		answer, err := client.Get(d.url + path)
 		if err != nil {
