@@ -78,14 +78,15 @@ type JobInfo struct {
 	Attempts []Attempt `json:"attempts,omitempty"`
 }
 
-// Attempt is the record of one attempt, as people see it. Stores fill in what they
-// keep, and then call Derive.
+// Attempt is the record of one attempt, as people see it. Where Slot is 0 it did not begin, or died
+// with its engine, so that nobody knows when it began; Started is then as Finished. Stores fill in what
+// they keep, and then call Derive.
 type Attempt struct {
 	Attempt  int             `json:"attempt"`
 	Outcome  Outcome         `json:"outcome"`
 	Final    bool            `json:"final"`
 	Reason   string          `json:"reason,omitempty"`
-	Started  time.Time       `json:"started"`
+	Started  time.Time       `json:"started" doc:"When it began. Where slot is 0 it did not, or nobody knows when: then this is when it ended"`
 	Finished time.Time       `json:"finished"`
 	Engine   int64           `json:"engine,string"` // the engine's ID
 	Instance string          `json:"instance"`

@@ -908,7 +908,7 @@ func TestAnEngineThatIsGoneHasAPageThatSaysWhatBecameOfItsJobs(t *testing.T) {
 	id := claim.Entries[0].ID.String()
 	for path, want := range map[string][]string{
 		"/engines":      {`href="/engines/4711">killed &lt;i&gt;</a>`, "buried: it sent no heartbeat within its time to live", `href="/engines/4712">burier</a>`},
-		"/engines/4711": {"Attempts lost with it", `href="/jobs/` + id + `"`, "1 job that it held; 1 of them had begun", `href="/engines/4712">burier</a>`, `state-available`},
+		"/engines/4711": {"Attempts lost with it", `href="/jobs/` + id + `"`, "1 job that it held; 1 known to have begun", `href="/engines/4712">burier</a>`, `state-available`},
 		"/jobs/" + id:   {`Lost with</dt><dd><a href="/engines/4711">killed &lt;i&gt;`},
 	} {
 		text := s.page(path)

@@ -52,7 +52,7 @@ func ExampleFan() {
 	)
 	on(event.Event{Type: event.EventBurial, Instance: "host-1", Count: 3, Begun: 1, Other: &store.EngineInfo{Instance: "host-2"}})
 	// Output:
-	// level=WARN msg="took over the jobs of an engine that died" count=3 begun=1 buried=host-2 instance=host-1
+	// level=WARN msg="took over the jobs of an engine that died" count=3 known_begun=1 buried=host-2 instance=host-1
 }
 
 func ExampleSQL() {

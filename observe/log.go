@@ -32,7 +32,7 @@ const (
 	KeyNext      = "next"        // how long until the next attempt
 	KeyUndecided = "undecided"   // the retry function that is to decide about it
 	KeyCount     = "count"       // how many jobs
-	KeyBegun     = "begun"       // how many of these had begun
+	KeyBegun     = "known_begun" // how many of these were known to have begun
 	KeyBuried    = "buried"      // the name of the engine that died
 	KeyLease     = "lease"       // the name of a lease
 	KeyLimit     = "limit"       // the name of a limit that is paused, or of one of its keys

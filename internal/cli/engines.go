@@ -30,9 +30,9 @@ what became of their jobs.`
 const enginesGoneHelp = `gone: List engines that are gone, the last first
 
 Gone lists the engines that stopped and those that were buried: when, why, by which
-engine, how many jobs that they held were taken over, and how many of these had begun and
-were lost. stint engines show lists those. An engine is forgotten when the jobs that it
-ran are.
+engine, how many jobs that they held were taken over, and how many of these were known to
+have begun, and so are lost. stint engines show lists those. An engine is forgotten when
+the jobs that it ran are.
 
 ` + timesHelp
 
