@@ -222,7 +222,11 @@ func (a *app) showJob(shown view.Job, engines view.Crew, now time.Time) {
 	}
 	d.add("metadata", j.Metadata)
 	if j.Unique != "" {
-		d.add("unique", fmt.Sprintf("%s of %s", j.Unique, j.UniqueKey()))
+		unique := j.Unique
+		if key := string(j.UniqueKey()); key != "{}" { // by the kind alone
+			unique += " of " + key
+		}
+		d.add("unique", unique)
 	}
 	d.add("limits", j.Limits)
 	d.add("retry", strings.Join(view.RetryInWords(j.Retry), "\n"))
