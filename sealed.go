@@ -66,8 +66,18 @@ func (c *Client) CheckKeys(d KindInfo) error {
 	return fmt.Errorf("the kind %s is sealed, and the client has no keys (stint.Client.Seal): %w", d.Name, ErrNoKey)
 }
 
-// OpenResult opens the result of a job of the kind, as its attempts have it, and gets one that is kept outside. Any other
-// is returned as it is. The error matches [ErrNoKey] when the client does not have the key.
+// OpenArgs opens what is sealed in the arguments of a job of the kind, as a store has them, and gets those that are kept
+// outside. Any others are returned as they are. The error matches [ErrNoKey] when the client does not have the key.
+func (c *Client) OpenArgs(ctx context.Context, kind string, args json.RawMessage) (json.RawMessage, error) {
+	return c.opens(kind).openArgs(ctx, args)
+}
+
+// OpenStep does the same with what a step of a job of the kind recorded under a name.
+func (c *Client) OpenStep(ctx context.Context, kind, name string, result json.RawMessage) (json.RawMessage, error) {
+	return c.opens(kind).open(ctx, boundTo(kind, "step", name), result)
+}
+
+// OpenResult does the same with the result of a job of the kind, as its attempts have it.
 func (c *Client) OpenResult(ctx context.Context, kind string, result json.RawMessage) (json.RawMessage, error) {
 	return c.opens(kind).open(ctx, boundTo(kind, "result", ""), result)
 }

@@ -39,6 +39,7 @@ import (
 	"github.com/stint-go/stint/dashboard/guard"
 	"github.com/stint-go/stint/gateway"
 	"github.com/stint-go/stint/ops"
+	"github.com/stint-go/stint/seal"
 	"github.com/stint-go/stint/store"
 )
 
@@ -78,6 +79,10 @@ type Config struct {
 	// them out, one guess after the other. Names, tags, classes of errors and the
 	// reasons for which jobs ended stay to be seen.
 	HideArgs bool
+
+	// Keys open what is sealed of a job for admins who ask for it: see [ops.OpenJob]. Who did is
+	// in the log of changes. Nil opens nothing; engines have keys of their own.
+	Keys seal.Keys
 
 	// Bounded are the kinds that the doctor need not warn of: see
 	// [report.Options].
@@ -130,7 +135,7 @@ func New(st Store, c Config) *Handler {
 		"application/problem+json": {Schema: schemas.Schema(reflect.TypeFor[Problem](), true, "")},
 	}}
 	caller := bounded{&ops.Local{
-		Store: st, Way: store.WayAPI, Limits: c.Limits, Bury: c.Bury, Restricted: c.Restricted, HideArgs: c.HideArgs, Bounded: c.Bounded, CheckArgs: c.CheckArgs, Told: c.told, Failed: c.OnError,
+		Store: st, Way: store.WayAPI, Limits: c.Limits, Bury: c.Bury, Restricted: c.Restricted, HideArgs: c.HideArgs, Keys: c.Keys, Bounded: c.Bounded, CheckArgs: c.CheckArgs, Told: c.told, Failed: c.OnError,
 	}}
 	for _, op := range ops.All {
 		if op == ops.Operation(ops.BuryEngine) && c.Bury == nil {

@@ -1029,6 +1029,8 @@ func TestARoleReachesForWhatItIsFor(t *testing.T) {
 		{guard.Viewer, "POST", "/jobs/cancel", `{"ids":[1]}`, 403},
 		{guard.Viewer, "POST", "/jobs/retry", `{"ids":[1]}`, 403},
 		{guard.Viewer, "POST", "/jobs/delete", `{"ids":[1]}`, 403},
+		{guard.Operator, "POST", "/jobs/1/open", "", 403},
+		{guard.Admin, "POST", "/jobs/1/open", "", 409},
 		{guard.Viewer, "POST", "/queues/default/pause", `{}`, 403},
 		{guard.Viewer, "POST", "/errors/0123456789abcdef/resolve", `{}`, 403},
 		{guard.Viewer, "POST", "/errors/0123456789abcdef/mute", `{}`, 403},

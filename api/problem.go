@@ -42,6 +42,7 @@ var conditions = []struct {
 	{stint.ErrNotFound, "no-such-job", http.StatusNotFound, ""},
 	{stint.ErrEnded, "ended", http.StatusConflict, ""},
 	{errNotEnded, "not-ended", http.StatusConflict, ""},
+	{stint.ErrNoKey, "no-key", http.StatusConflict, ""},
 	{stint.ErrNotAsked, "not-asked", http.StatusNotFound, ""},
 	{stint.ErrNoAnswer, "no-answer", http.StatusConflict, ""},
 	{stint.ErrNoSchedule, "no-such-schedule", http.StatusNotFound, ""},

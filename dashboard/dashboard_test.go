@@ -59,7 +59,7 @@ func openAt(t *testing.T, path string) *site {
 	t.Cleanup(func() { _ = db.Close() })
 	board, err := dashboard.New(db, dashboard.Config{
 		Guard: guard.Config{Stranger: guard.Viewer, Link: secret}, Path: path, LinkKey: linkSecret,
-		API: api.Config{Restricted: []string{"sh"}, HideArgs: true, Bury: func(ctx context.Context, token store.EngineID, why string) (int, error) {
+		API: api.Config{Restricted: []string{"sh"}, HideArgs: true, Keys: ringOf(t, "known"), Bury: func(ctx context.Context, token store.EngineID, why string) (int, error) {
 			return engine.Bury(ctx, db, token, why)
 		}},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),

@@ -24,16 +24,21 @@ type form struct {
 	// back is where the browser goes then, unless the form says so itself.
 	back func(r *http.Request) string
 
+	// show is the page that answers in place of do, for what must be kept nowhere: it has
+	// no address, and no cookie holds it. Nil for others.
+	show func(b *Dashboard, r *http.Request) (*page, any, error)
+
 	// again is the page of the form with what was typed, for a long form that was
 	// refused; nil for others.
 	again func(b *Dashboard, r *http.Request) (*page, any, error)
 }
 
-// forms are all of them: those of operations on one thing, and four that take more.
+// forms are all of them: those of operations on one thing, and five others.
 func forms() []form {
 	all := []form{
 		{path: "/jobs/selected", do: (*Dashboard).selectedJobs, back: func(*http.Request) string { return "/jobs" }},
 		{path: "/jobs/bulk", do: (*Dashboard).bulkJobs, back: func(r *http.Request) string { return address("/jobs", choice(r.PostForm).query) }},
+		{path: "/jobs/{name}/open", show: (*Dashboard).openJob, back: func(*http.Request) string { return "/jobs" }},
 		{path: "/filters", do: (*Dashboard).saveFilter, back: func(*http.Request) string { return "/jobs" }},
 		{path: "/jobs/new", do: (*Dashboard).newJob, back: func(*http.Request) string { return "/jobs" }, again: (*Dashboard).editAgain},
 	}
@@ -72,12 +77,22 @@ func (b *Dashboard) submit(f *form) http.HandlerFunc {
 		ctx, cancel := context.WithTimeout(ops.ByHand(r.Context()), bulkLimit+limit)
 		defer cancel()
 		r = r.WithContext(ctx)
-		said, err := f.do(b, r)
+		var said flash
+		var err error
+		if f.show != nil {
+			if err = b.respond(w, r, http.StatusOK, f.show, nil); err == nil {
+				return
+			}
+		} else {
+			said, err = f.do(b, r)
+		}
 		refused, _ := errors.AsType[*remote.Error](err)
 		invalid, _ := errors.AsType[*stint.InvalidError](err)
 		switch {
 		case f.again != nil && (invalid != nil || refused != nil && refused.Status < http.StatusInternalServerError && refused.Status != http.StatusForbidden):
-			b.again(w, r, f, err)
+			if err := b.respond(w, r, http.StatusUnprocessableEntity, f.again, &flash{Text: sentence(err.Error())}); err != nil {
+				b.failed(w, r, err)
+			}
 			return
 		case refused != nil && refused.Status != http.StatusForbidden:
 			said = flash{Text: sentence(err.Error())}
@@ -95,18 +110,17 @@ func (b *Dashboard) submit(f *form) http.HandlerFunc {
 	}
 }
 
-// again shows the form again that was refused, with what is wrong.
-func (b *Dashboard) again(w http.ResponseWriter, r *http.Request, f *form, why error) {
-	p, data, err := f.again(b, r)
-	now := time.Time{}
-	if err == nil {
-		now, err = view.Now(r.Context(), b.store)
-	}
+// respond answers a form with a page.
+func (b *Dashboard) respond(w http.ResponseWriter, r *http.Request, status int, with func(*Dashboard, *http.Request) (*page, any, error), said *flash) error {
+	p, data, err := with(b, r)
 	if err != nil {
-		b.failed(w, r, err)
-		return
+		return err
 	}
-	b.render(w, r, http.StatusUnprocessableEntity, shown{page: p, Data: data, Now: now, Flash: &flash{Text: sentence(why.Error())}})
+	now, err := view.Now(r.Context(), b.store)
+	if err == nil {
+		b.render(w, r, status, shown{page: p, Data: data, Title: p.title, Now: now, Flash: said})
+	}
+	return err
 }
 
 // operate calls an operation on the thing of a name, with the fields of the form. If the

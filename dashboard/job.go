@@ -31,6 +31,7 @@ type jobPage struct {
 	More          bool            // of these there are more
 	Graph         *flowGraph      // if it is a flow
 	Holder        *holder         `json:"-"` // the engine that performs it
+	Opens         bool            // there are keys to open what is sealed of it
 }
 
 // holder is an engine with how many jobs it holds.
@@ -104,7 +105,7 @@ func (b *Dashboard) job(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := jobPage{Job: j, InUse: gatesOf(j.Gates)}
+	p := jobPage{Job: j, InUse: gatesOf(j.Gates), Opens: b.config.API.Keys != nil && isSealed(j)}
 	if p.Crew, err = view.CrewFor(r.Context(), b.store, *j.JobInfo); err != nil {
 		return nil, err
 	}

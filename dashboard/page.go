@@ -276,7 +276,7 @@ func parse(path string) (map[string]*template.Template, error) {
 		return nil, err
 	}
 	all := map[string]*template.Template{}
-	for _, p := range append(slices.Clone(pages), problem, zoomPage) {
+	for _, p := range append(slices.Clone(pages), problem, zoomPage, openedPage) {
 		t, err := shared.Clone()
 		if err == nil {
 			t, err = t.ParseFS(files, "templates/"+p.name+".html")

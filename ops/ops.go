@@ -29,6 +29,7 @@ import (
 	"github.com/stint-go/stint/dashboard/view"
 	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/report"
+	"github.com/stint-go/stint/seal"
 	"github.com/stint-go/stint/store"
 )
 
@@ -254,6 +255,9 @@ type Local struct {
 
 	// HideArgs hides what producers and handlers wrote from viewers.
 	HideArgs bool
+
+	// Keys open what is sealed, for admins who ask for a job: see [OpenJob]. Nil opens nothing.
+	Keys seal.Keys
 
 	// Bounded are the kinds that the doctor need not warn of: see [report.Options].
 	Bounded []string

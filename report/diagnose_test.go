@@ -161,6 +161,10 @@ func TestWhatIsWrongIsFoundWithItsRemedy(t *testing.T) {
 			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: time.Now().Add(-7 * time.Second)})
 			p.signs.Holds = map[store.EngineID]int{9: 3}
 		}, report.SeverityWarning, "engine_dead", "it holds 3 jobs", "when it has watched it for 6s"},
+		"an engine is silent whose session may live on": {func(p *patient) {
+			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, MaxOutage: 30 * time.Second, Beat: time.Now().Add(-30 * time.Second)})
+			p.signs.Holds = map[store.EngineID]int{9: 3}
+		}, report.SeverityWarning, "engine_dead", "it holds 3 jobs", "when it has watched it for 6s to 40s"},
 		"a process is gone": {func(p *patient) {
 			p.engines = append(p.engines, store.EngineInfo{Token: 9, Instance: "two", Version: "v1", TimeToLive: 6 * time.Second, Beat: time.Now(), Gone: true})
 		}, report.SeverityWarning, "engine_dead", "its process is gone", "in a moment: start one if none does; by hand, stint engines bury 9"},

@@ -22,7 +22,7 @@ var (
 	engineDraining = note("engine_draining", "it was asked to leave, takes no more jobs, and still runs {jobs}",
 		"wait for these, or free them: stint engines bury {token}")
 	engineDead = warning("engine_dead", "it has sent no heartbeat for {silent} (its time to live is {ttl})",
-		"an engine buries it when it has watched it for {ttl}: start one if none runs; by hand, stint engines bury {token} frees what it holds")
+		"an engine buries it when it has watched it for {watched}: start one if none runs; by hand, stint engines bury {token} frees what it holds")
 	engineGone = warning("engine_dead", "its process is gone; its last heartbeat was {silent} ago",
 		"any engine that runs buries it in a moment: start one if none does; by hand, stint engines bury {token} frees what it holds")
 	engineStuck = warning("engine_stuck", "its process lives, but it has sent no heartbeat for {silent} (its time to live is {ttl})",
@@ -106,11 +106,17 @@ func (d *diagnosis) silent(e store.EngineInfo, subject string, holds int) Findin
 		rule.Problem += ", and it holds " + counted(holds, HoldsLimit, "job")
 		figures["holds"] = holds
 	}
-	// Other engines bury it after twice its time to live at most. Later, there is none.
-	if quiet > 3*e.TimeToLive && holds > 0 {
+	// Other engines bury it after twice its time to live at most or, where its session with the server
+	// lives on, after four thirds of the longest outage. Later, there is none.
+	watched, latest := e.TimeToLive.String(), 3*e.TimeToLive
+	if cut := e.MaxOutage * 4 / 3; cut > e.TimeToLive {
+		watched += " to " + cut.String()
+		latest = max(latest, cut+e.TimeToLive)
+	}
+	if quiet > latest && holds > 0 {
 		rule.Severity = SeverityProblem
 	}
-	return rule.With("silent", quiet.Round(100*time.Millisecond).String(), "ttl", e.TimeToLive.String()).Find(subject, figures).At("engines", fmt.Sprint(int64(e.Token)))
+	return rule.With("silent", quiet.Round(100*time.Millisecond).String(), "ttl", e.TimeToLive.String(), "watched", watched).Find(subject, figures).At("engines", fmt.Sprint(int64(e.Token)))
 }
 
 // versions looks for engines of several versions side by side.

@@ -9,10 +9,12 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/stint-go/stint/internal/valid"
 )
@@ -82,6 +84,29 @@ func NewRing(newest Key, older ...Key) (*Ring, error) {
 	var err error
 	r.compare, err = hkdf.Key(sha256.New, oldest.Secret, nil, "stint compare", sha256.Size)
 	return r, err
+}
+
+// ReadRing reads a ring from a text: on each line the ID of a key, space, and its 32 bytes in Base64, as of
+// openssl rand -base64 32; the newest first, as for [NewRing]. Empty lines and those that begin with # say nothing.
+// An error tells the line, and no part of a secret.
+func ReadRing(text string) (*Ring, error) {
+	var keys []Key
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		id, encoded, _ := strings.Cut(line, " ")
+		secret, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
+		if err != nil || len(secret) != secretLen {
+			return nil, fmt.Errorf("seal: %w", valid.Invalid("key", "line %d is not the ID of a key, a space, and %d bytes in Base64", i+1, secretLen))
+		}
+		keys = append(keys, Key{ID: id, Secret: secret})
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("seal: %w", valid.Invalid("key", "there is none"))
+	}
+	return NewRing(keys[0], keys[1:]...)
 }
 
 // AlsoOpens returns a ring that opens with these keys, too, and does nothing else with them: for a new key,

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stint-go/stint/internal/valid"
 	"github.com/stint-go/stint/seal"
 )
 
@@ -199,6 +200,53 @@ func TestARingTakesGoodKeysOnlyAndShowsNoSecret(t *testing.T) {
 			t.Errorf("it is printed as %s", text)
 		}
 	}
+}
+
+func TestARingIsReadFromLines(t *testing.T) {
+	secret := func(b byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32)) }
+	read, err := seal.ReadRing("# of this year\n2026-11  " + secret(2) + "\r\n\n 2025-11 " + secret(1) + " \n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []*seal.Ring{ring(t, key("2025-11", 1)), ring(t, key("2026-11", 2))} {
+		value, err := seal.Value(t.Context(), by, "a", json.RawMessage(`7`), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := seal.Open(t.Context(), read, place("a"), value); err != nil || string(got) != "7" {
+			t.Errorf("%v opens as %s, %v", by, got, err)
+		}
+	}
+	value, err := seal.Value(t.Context(), read, "a", json.RawMessage(`7`), "")
+	if err != nil || seal.KeyOf(value) != "2026-11" {
+		t.Errorf("it seals %s, %v", value, err)
+	}
+	for text, want := range map[string]string{
+		"": "there is none", "# k " + secret(1): "there is none", secret(1): "line 1 ", "k " + secret(1) + "\nl CANARY": "line 2 ", "k " + secret(1)[:40]: "line 1 ",
+		"k " + secret(1) + "\nk " + secret(2): `"k" is there twice`,
+	} {
+		if _, err := seal.ReadRing(text); !errors.Is(err, valid.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "CANARY") {
+			t.Errorf("%q gives %v", text, err)
+		}
+	}
+}
+
+func FuzzReadRing(f *testing.F) {
+	f.Add("k AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+	f.Add("# k\n\nk AA\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := seal.ReadRing(text)
+		if err != nil {
+			return
+		}
+		value, err := seal.Value(t.Context(), r, "a", json.RawMessage(`7`), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := seal.Open(t.Context(), r, place("a"), value); err != nil || string(got) != "7" {
+			t.Errorf("%q seals what it opens as %s, %v", text, got, err)
+		}
+	})
 }
 
 func FuzzOpen(f *testing.F) {

@@ -64,9 +64,11 @@ var uniqueTests = []test{
 		t.jobs()
 	}},
 	{"A job that is shown says what is unique of it", func(t *T) {
+		before := t.keyed(job("k"))[0].ID
 		id := t.keyed(withArgs("k", `{"id":7,"n":1}`, stint.UniqueUntilEnded(stint.By("/id"), stint.OrReplace())))[0].ID
 		j := t.info(id)
 		expect(t, j.Unique == "until-ended,by=/id,replace" && string(j.UniqueKey()) == `{"/id":7}`, "it says %q of %s", j.Unique, j.UniqueKey())
+		equal(t, t.info(before).Unique, "", "one from before says %q, want %q")
 		equal(t, t.info(t.keyed(job("k"))[0].ID).Unique, "", "another says %q, want %q")
 	}},
 	{"Within a period the second is a duplicate, also when the first has ended or is gone", func(t *T) {

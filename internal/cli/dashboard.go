@@ -125,6 +125,7 @@ type dashboardFlags struct {
 	readOnly bool
 	certFile string
 	keyFile  string
+	keysFile string
 
 	prefix  string // of the flags' names
 	gateway bool   // it is for workers only: the address is that of --gateway
@@ -158,7 +159,8 @@ func (f *dashboardFlags) addAs(flags *pflag.FlagSet, usage string) {
 	flags.BoolVar(&f.readOnly, f.flag("read-only"), false, "allow no changes, whatever the role")
 	flags.StringVar(&f.certFile, f.flag("tls-cert"), "", "serve HTTPS with the certificates of this file, in PEM; it is read again when it changes (default HTTP)")
 	flags.StringVar(&f.keyFile, f.flag("tls-key"), "", "the file with their key (default the one of the certificates)")
-	for _, name := range []string{"address", "path", "hosts", "hide-args", "read-only", "tls-cert", "tls-key"} {
+	flags.StringVar(&f.keysFile, f.flag("keys-file"), "", "open what is sealed of a job for admins who ask for it, with the keys of this file; it is written down who did (stint jobs open --help)")
+	for _, name := range []string{"address", "path", "hosts", "hide-args", "read-only", "tls-cert", "tls-key", "keys-file"} {
 		orEnv(flags, variableOf(strings.TrimSuffix("dashboard-"+name, "-address")), f.flag(name))
 		orFile(flags, below(dashboardTable, name), f.flag(name))
 	}
@@ -206,6 +208,9 @@ func (a *app) dashboardConfig(f *dashboardFlags) (c dashboard.Config, fresh stri
 		}
 	}
 	if _, err := f.certificates(); err != nil {
+		return c, "", err
+	}
+	if c.API.Keys, err = readKeys(f.flag("keys-file"), f.keysFile); err != nil {
 		return c, "", err
 	}
 	if c.LinkKey, err = a.linkKey(); err != nil {

@@ -22,7 +22,7 @@ import (
 
 func (a *app) jobsCommand() *cobra.Command {
 	return a.noun(page("jobs|job: List, show and watch jobs, cancel, retry and delete them"),
-		a.listCommand(page(jobsListHelp), false), a.jobsShowCommand(), a.jobsStepsCommand(), a.jobsSignalsCommand(), a.jobsSignalCommand(), a.jobsAnswerCommand(), a.jobsLogCommand(), a.jobsWatchCommand(), a.cancelCommand(page(jobsCancelHelp), false),
+		a.listCommand(page(jobsListHelp), false), a.jobsShowCommand(), a.jobsStepsCommand(), a.jobsOpenCommand(), a.jobsSignalsCommand(), a.jobsSignalCommand(), a.jobsAnswerCommand(), a.jobsLogCommand(), a.jobsWatchCommand(), a.cancelCommand(page(jobsCancelHelp), false),
 		a.retryCommand(page(jobsRetryHelp), false), a.jobsDeleteCommand())
 }
 
@@ -59,7 +59,8 @@ has ended that of the last: a job at attempt 3 has failed, or lost its engine, t
 Filters by tag, urn, correlation, schedule, outcome, error, faulty, attempts, longer
 (than 5s at least), and the states scheduled, retrying, failed and cancelled look only
 at jobs that may fit; with other filters alone, the search reads all jobs until it has
-found enough.
+found enough. An attempt whose engine died has the outcome lost if it was known to have
+begun, and returned if not.
 
 The states:
 
