@@ -1,7 +1,6 @@
 package dashboard_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/dashboard/link"
-	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/jobs/httpjob"
 	"github.com/stint-go/stint/retry"
 )
@@ -83,19 +81,7 @@ func (s *site) sends() func(args httpjob.Args, opts ...stint.Option) stint.ID {
 	}
 	mux := stint.NewMux()
 	httpjob.Register(mux, httpjob.Config{AllowPrivate: true, Callback: back})
-	e, err := engine.New(s.store, mux, engine.Config{Instance: "sender", Slots: 1})
-	if err != nil {
-		s.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(s.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- e.Run(ctx) }()
-	s.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			s.Error(err)
-		}
-	})
+	s.Cleanup(s.works(mux))
 	return func(args httpjob.Args, opts ...stint.Option) stint.ID {
 		s.Helper()
 		id, err := httpjob.Kind.Enqueue(s.Context(), stint.NewClient(s.store), args, opts...)

@@ -192,13 +192,7 @@ func (s *site) fill() map[string]stint.ID {
 		return nil, stint.NoRetry(errors.New("it failed: " + nasty))
 	})
 	handle(strings.ReplaceAll(nasty, "\x1b", ""), func(*stint.Job) (json.RawMessage, error) { return nil, nil })
-	worker, err := engine.New(s.store, mux, engine.Config{Instance: "one", Slots: 4})
-	if err != nil {
-		s.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(s.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- worker.Run(ctx) }()
+	stop := s.works(mux)
 	client := stint.NewClient(s.store)
 	ids := map[string]stint.ID{}
 	for name, job := range map[string]stint.NewJob{
@@ -220,9 +214,6 @@ func (s *site) fill() map[string]stint.ID {
 	}
 	s.becomes(ids["stepwise"], stint.Scheduled)
 	stop()
-	if err := <-ended; err != nil {
-		s.Fatal(err)
-	}
 	recurrence, err := cron.Parse("30 2 * * *")
 	if err != nil {
 		s.Fatal(err)

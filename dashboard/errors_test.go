@@ -35,7 +35,9 @@ func (s *site) works(mux *stint.Mux) (stop func()) {
 	go func() { ended <- worker.Run(ctx) }()
 	return func() {
 		cancel()
-		<-ended
+		if err := <-ended; err != nil {
+			s.Error(err)
+		}
 	}
 }
 
