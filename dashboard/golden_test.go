@@ -9,8 +9,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -230,7 +230,7 @@ func goldenPages(t *testing.T) map[string]struct {
 		"changes": {"/changes", changesPage{Filter: url.Values{}, Engines: map[string]string{"4": "killed <b>"}, Changes: []store.Change{
 			{ID: 4, At: noon.Add(-time.Second), Result: store.ChangeDone, NewChange: store.NewChange{By: "ann", Way: store.WayCommand, Operation: "engines bury", Subject: "4"}}, {ID: 3, At: noon.Add(-time.Minute), Result: store.ChangeFailed, Problem: "it was away",
 				NewChange: store.NewChange{By: "ann", Role: "operator", Way: store.WayAPI, Operation: "queues pause", Subject: "mail", Details: json.RawMessage(`{"why":"a leak"}`)}}}}},
-		"opened": {"/jobs/42/open", ops.OpenedJob{ID: 42, Kind: "send_invoice", Args: json.RawMessage(`{"iban":"CH93 <b>"}`), Result: json.RawMessage(`"sent"`), Steps: []ops.OpenedStep{{Name: "charge <b>", Result: json.RawMessage(`{"ok":true}`)}}}},
+		"opened":  {"/jobs/42/open", ops.OpenedJob{ID: 42, Kind: "send_invoice", Args: json.RawMessage(`{"iban":"CH93 <b>"}`), Result: json.RawMessage(`"sent"`), Steps: []ops.OpenedStep{{Name: "charge <b>", Result: json.RawMessage(`{"ok":true}`)}}}},
 		"problem": {"/nowhere", trouble{404, "There is nothing here, or not any more."}},
 	}
 }
