@@ -202,12 +202,12 @@ func (b *Dashboard) fullPages(t *testing.T) map[string]any {
 	flow := golden["job-flow"].data.(jobPage)
 	graph := *flow.Graph
 	last := flow.ID
-	graph.Nodes = grown(graph.Nodes, many, func(n *report.FlowNode) {
+	graph.Nodes = grown(graph.Nodes, 2*many, func(n *report.FlowNode) {
 		last++
 		n.ID, n.Name, n.Layer = last, fmt.Sprint("node ", last), random.IntN(20)
 		n.Created, n.Ready, n.Started, n.Finished = before(), before(), before(), before()
 	})
-	graph.Edges = grown(graph.Edges, many, func(e *report.FlowEdge) {
+	graph.Edges = grown(graph.Edges, 2*many, func(e *report.FlowEdge) {
 		e.From, e.To = graph.Nodes[random.IntN(len(graph.Nodes))].ID, graph.Nodes[random.IntN(len(graph.Nodes))].ID
 	})
 	flow.Graph, flow.Related = &graph, job.Related

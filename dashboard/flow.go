@@ -139,16 +139,42 @@ func drawnEdge(from, to int, e report.FlowEdge, name string) chart.Edge {
 	return d
 }
 
-// Waterfall draws when the jobs waited and ran, those that began first above.
+// shownLanes is how many jobs a waterfall shows.
+const shownLanes = 80
+
+// LanesLeftOut is how many jobs the waterfall leaves out.
+func (g *flowGraph) LanesLeftOut() int {
+	n := 0
+	for i := range g.Nodes {
+		if !g.Nodes[i].Outside {
+			n++
+		}
+	}
+	return max(0, n-shownLanes)
+}
+
+// falling are the nodes of the waterfall, those that began first above. Of too many it leaves out
+// those that completed and are not on the critical path, the first ones first, and then the last ones.
+func (g *flowGraph) falling(now time.Time) []report.FlowNode {
+	nodes := slices.DeleteFunc(slices.Clone(g.Nodes), func(n report.FlowNode) bool { return n.Outside })
+	slices.SortStableFunc(nodes, func(a, b report.FlowNode) int { return began(&a, now).Compare(began(&b, now)) })
+	left := g.LanesLeftOut()
+	nodes = slices.DeleteFunc(nodes, func(n report.FlowNode) bool {
+		out := left > 0 && n.State == stint.Completed && !n.Critical
+		if out {
+			left--
+		}
+		return out
+	})
+	return nodes[:min(len(nodes), shownLanes)]
+}
+
+// Waterfall draws when the jobs waited and ran.
 func (g *flowGraph) Waterfall(jobs string, now time.Time) template.HTML {
 	t := chart.Timeline{Title: "Attempts of the jobs of flow " + g.Flow.String(), Now: now}
-	nodes := slices.Clone(g.Nodes)
-	slices.SortStableFunc(nodes, func(a, b report.FlowNode) int { return began(&a, now).Compare(began(&b, now)) })
+	nodes := g.falling(now)
 	for i := range nodes {
 		n := &nodes[i]
-		if n.Outside {
-			continue
-		}
 		lane := chart.Lane{Title: label(n), Link: jobs + n.ID.String()}
 		if n.Critical {
 			lane.Title = "★ " + lane.Title

@@ -214,23 +214,25 @@ func (c Graph) SVG() string {
 	return m.String()
 }
 
-// edge draws an edge as curves from spot to spot, and what it leads to as an arrow or a cross.
+// edge draws an edge as curves from spot to spot, and what it leads to as an arrow or a cross. Its
+// coordinates are relative, so that most of it is the same for many edges, and is compressed well.
 func (a *arranged) edge(m *markup, e Edge, way []int) {
 	path, x, y := &strings.Builder{}, left(a.spots[way[0]].column)+nodeWidth, a.spots[way[0]].y
 	fmt.Fprintf(path, "M%s %s", coordinate(x), coordinate(y))
 	for _, i := range way[1:] {
 		s := &a.spots[i]
 		tox, bend := left(s.column), float64(columnGap)/2
-		fmt.Fprintf(path, "C%s %s %s %s %s %s", coordinate(x+bend), coordinate(y), coordinate(tox-bend), coordinate(s.y), coordinate(tox), coordinate(s.y))
+		dx, dy := coordinate(tox-x), coordinate(s.y-y)
+		fmt.Fprintf(path, "c%s 0 %s %s %s %s", coordinate(bend), coordinate(tox-x-bend), dy, dx, dy)
 		if x, y = tox, s.y; s.node < 0 {
 			x += nodeWidth
-			fmt.Fprintf(path, "H%s", coordinate(x))
+			fmt.Fprintf(path, "h%s", coordinate(nodeWidth))
 		}
 	}
 	m.begin("g", "class", strings.TrimSpace("edge "+string(e.Class)+" "+string(e.Line)))
 	m.element("title", e.Note)
 	m.element("path", "", "class", "line", "d", path.String(), "fill", "none")
-	tip := fmt.Sprintf("M%s %sL%s %sL%s %s", coordinate(x-7), coordinate(y-4), coordinate(x), coordinate(y), coordinate(x-7), coordinate(y+4))
+	tip := fmt.Sprintf("M%s %sl7 4l-7 4", coordinate(x-7), coordinate(y-4))
 	switch e.Class {
 	case Bad:
 		tip = fmt.Sprintf("M%s %sl8 8m-8 0l8 -8", coordinate(x-12), coordinate(y-4))

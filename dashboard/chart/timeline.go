@@ -70,7 +70,9 @@ func (c Timeline) SVG() string {
 			m.element("text", cut(lane.Title, fits+10), "class", "name", "x", 0, "y", y-4)
 			m.endLink(lane.Link)
 		}
-		m.label(cut(lane.Name, 6), float64(y+laneBar/2))
+		if lane.Name != "" {
+			m.label(cut(lane.Name, 6), float64(y+laneBar/2))
+		}
 		for _, s := range lane.Segments {
 			left := 100 * all.share(s.From)
 			width := max(100*all.share(c.end(s))-left, .4) // wide enough to be seen
