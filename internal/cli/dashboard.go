@@ -159,7 +159,7 @@ func (f *dashboardFlags) addAs(flags *pflag.FlagSet, usage string) {
 	flags.BoolVar(&f.readOnly, f.flag("read-only"), false, "allow no changes, whatever the role")
 	flags.StringVar(&f.certFile, f.flag("tls-cert"), "", "serve HTTPS with the certificates of this file, in PEM; it is read again when it changes (default HTTP)")
 	flags.StringVar(&f.keyFile, f.flag("tls-key"), "", "the file with their key (default the one of the certificates)")
-	flags.StringVar(&f.keysFile, f.flag("keys-file"), "", "open what is sealed of a job for admins who ask for it, with the keys of this file; it is written down who did (stint jobs open --help)")
+	flags.StringVar(&f.keysFile, f.flag("keys-file"), "", "open what is sealed of a job for admins who ask for it, with the keys of this file; it is written down who did (default none: nothing is opened)")
 	for _, name := range []string{"address", "path", "hosts", "hide-args", "read-only", "tls-cert", "tls-key", "keys-file"} {
 		orEnv(flags, variableOf(strings.TrimSuffix("dashboard-"+name, "-address")), f.flag(name))
 		orFile(flags, below(dashboardTable, name), f.flag(name))
