@@ -51,7 +51,7 @@ func newBoard(t *testing.T) *board {
 	t.Cleanup(func() { _ = db.Close() })
 	handler, err := dashboard.New(db, dashboard.Config{
 		Guard: guard.Config{Link: secret}, LinkKey: linkSecret,
-		API: api.Config{Restricted: []string{"sh"}, Bury: func(ctx context.Context, token store.EngineID, why string) (int, error) {
+		API: api.Config{Restricted: []string{"sh"}, Keys: keysOf(t), Bury: func(ctx context.Context, token store.EngineID, why string) (int, error) {
 			return engine.Bury(ctx, db, token, why)
 		}},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
