@@ -224,6 +224,24 @@ func (s *site) fill() map[string]stint.ID {
 	return ids
 }
 
+// works runs an engine until stop is called.
+func (s *site) works(mux *stint.Mux) (stop func()) {
+	s.Helper()
+	worker, err := engine.New(s.store, mux, engine.Config{Instance: "one", Slots: 4})
+	if err != nil {
+		s.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(s.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			s.Error(err)
+		}
+	}
+}
+
 // becomes waits until a job is in one of some states.
 func (s *site) becomes(id stint.ID, states ...stint.State) *stint.JobInfo {
 	s.Helper()

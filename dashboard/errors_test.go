@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/stint-go/stint"
-	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/retry"
 	"github.com/stint-go/stint/store"
 )
@@ -22,24 +21,6 @@ import (
 // here and there are two places where jobs of one kind panic alike.
 func here()  { panic("no") }
 func there() { panic("no") }
-
-// works runs an engine until stop is called.
-func (s *site) works(mux *stint.Mux) (stop func()) {
-	s.Helper()
-	worker, err := engine.New(s.store, mux, engine.Config{Instance: "one", Slots: 4})
-	if err != nil {
-		s.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(s.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- worker.Run(ctx) }()
-	return func() {
-		cancel()
-		if err := <-ended; err != nil {
-			s.Error(err)
-		}
-	}
-}
 
 // panics has jobs of the kind "shaky" panic: at two places, in two queues, and some
 // of them are tried again in an hour. It answers with their ids.
