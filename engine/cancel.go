@@ -17,7 +17,8 @@ const cancelPause = 100 * time.Millisecond
 
 // watchCancellations cancels the handlers of jobs that were cancelled. A cancellation notifies;
 // without notifications it looks once in each beat's time. So it does while nothing runs but something is claimed: a
-// job that was cancelled on its way to a slot starts after the notification.
+// job that was cancelled on its way to a slot starts after the notification. Many are cancelled at once: those that
+// start in place of handlers that were told are looked at soon.
 func (s *session) watchCancellations(ctx context.Context) {
 	canceller, ok := s.store.(store.Canceller)
 	if !ok {
@@ -34,10 +35,15 @@ func (s *session) watchCancellations(ctx context.Context) {
 			if err != nil {
 				return pause{}, err
 			}
+			told := false
 			for a := range s.attempts {
-				if slices.Contains(gone, a.task.entry.ID) {
+				if slices.Contains(gone, a.task.entry.ID) && context.Cause(&a.runContext) == nil {
 					a.runContext.cancellable().cancel(stint.ErrCancelled)
+					told = true
 				}
+			}
+			if told {
+				return pause{next: cancelPause}, nil
 			}
 		}
 		// What was parked waits first: or each job of an engine that has few would cost a look.

@@ -105,6 +105,55 @@ func TestAJobThatIsCancelledOnItsWayToASlotIsToldSoon(t *testing.T) {
 	})
 }
 
+func TestJobsThatWereHeldBehindCancelledOnesAreToldSoonToo(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		mux := stint.NewMux()
+		var first, last time.Time
+		var ids []stint.ID
+		const quick, pause = 200, 5 * time.Millisecond // an engine holds some of those whose last ones were over soon
+		ran := 0
+		handle(mux, "long", func(ctx context.Context, _ *stint.Job) error {
+			if ran++; ran <= quick {
+				time.Sleep(pause)
+				return nil
+			}
+			<-ctx.Done()
+			if last = time.Now(); first.IsZero() {
+				first = last
+			}
+			return ctx.Err()
+		})
+		for range quick + 20 {
+			ids = append(ids, enqueue(t, s, "long", `{}`))
+		}
+		stop := start(t, unheard{lonely{s}, s}, mux, engine.Config{Slots: 1, TimeToLive: 2 * time.Second})
+		time.Sleep(quick*pause + 100*time.Millisecond)
+		var held []stint.ID
+		for _, id := range ids {
+			if job, err := s.Job(t.Context(), id); err == nil && job.State == stint.Running {
+				held = append(held, id)
+			}
+		}
+		if len(held) < 3 {
+			t.Fatalf("the engine holds %d jobs, and was to hold some behind the one that runs", len(held))
+		}
+		if _, err := s.Cancel(t.Context(), held, "nobody wants them"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for _, id := range held {
+			until(t, s, id, stint.Cancelled)
+		}
+		if took := last.Sub(first); took > 2*time.Second {
+			t.Errorf("the last of %d was told %v after the first", len(held), took)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // unheard is a store that notifies of nothing.
 type unheard struct {
 	store.Store
