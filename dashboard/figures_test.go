@@ -207,11 +207,14 @@ func (b *Dashboard) fullPages(t *testing.T) map[string]any {
 		n.ID, n.Name, n.Layer = last, fmt.Sprint("node ", last), random.IntN(20)
 		n.Created, n.Ready, n.Started, n.Finished = before(), before(), before(), before()
 	})
-	graph.Edges = grown(graph.Edges, 2*many, func(e *report.FlowEdge) {
-		e.From, e.To = graph.Nodes[random.IntN(len(graph.Nodes))].ID, graph.Nodes[random.IntN(len(graph.Nodes))].ID
-	})
-	flow.Graph, flow.Related = &graph, job.Related
-	all["job of a flow"] = flow
+	for _, edges := range []int{300, report.MostFlowEdges} { // as many as are told apart, and as many as there may be
+		graph := graph
+		graph.Edges = grown(graph.Edges, edges, func(e *report.FlowEdge) {
+			e.From, e.To = graph.Nodes[random.IntN(len(graph.Nodes))].ID, graph.Nodes[random.IntN(len(graph.Nodes))].ID
+		})
+		flow.Graph, flow.Related = &graph, job.Related
+		all[fmt.Sprintf("job of a flow with %d edges", edges)] = flow
+	}
 
 	questions := golden["questions"].data.(questionsPage)
 	questions.Questions = grown(questions.Questions, many, func(q *store.OpenQuestion) {

@@ -140,7 +140,7 @@ func drawnEdge(from, to int, e report.FlowEdge, name string) chart.Edge {
 }
 
 // shownLanes is how many jobs a waterfall shows.
-const shownLanes = 80
+const shownLanes = 50
 
 // LanesLeftOut is how many jobs the waterfall leaves out.
 func (g *flowGraph) LanesLeftOut() int {

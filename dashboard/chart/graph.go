@@ -69,6 +69,10 @@ const (
 	// mostWays is how many places edges get in the columns that they go through. Others go straight.
 	mostWays = 2000
 
+	// mostTold is how many edges are told apart. Of more, all go straight, and those that look the same are one stroke:
+	// nobody finds one of them with a pointer, and the table says what each node needs.
+	mostTold = 300
+
 	sweeps = 6
 )
 
@@ -115,6 +119,9 @@ func (c Graph) arrange() *arranged {
 		a.put(spot{node: i, edge: -1, column: column})
 	}
 	free := mostWays
+	if c.crowded() {
+		free = 0
+	}
 	for i, e := range c.Edges {
 		way, from, to := []int{e.From}, a.spots[e.From].column, a.spots[e.To].column
 		if n := to - from - 1; n > 0 && n <= free {
@@ -200,8 +207,8 @@ func (c Graph) SVG() string {
 		a.width, a.height = 4*nodeWidth, nodeHeight
 	}
 	m.begin("svg", "class", "graph", "role", "group", "aria-label", c.Title+": "+some(says), "width", a.width, "height", a.height)
-	for i, e := range c.Edges {
-		a.edge(&m, e, a.ways[i])
+	for _, edges := range c.strokes() {
+		c.stroke(&m, a, edges)
 	}
 	for i, n := range c.Nodes {
 		s := &a.spots[i]
@@ -214,33 +221,78 @@ func (c Graph) SVG() string {
 	return m.String()
 }
 
-// edge draws an edge as curves from spot to spot, and what it leads to as an arrow or a cross. Its
-// coordinates are relative, so that most of it is the same for many edges, and is compressed well.
-func (a *arranged) edge(m *markup, e Edge, way []int) {
-	path, x, y := &strings.Builder{}, left(a.spots[way[0]].column)+nodeWidth, a.spots[way[0]].y
+// strokes are the edges that are drawn together.
+func (c Graph) strokes() (all [][]int) {
+	like := map[string]int{}
+	for i, e := range c.Edges {
+		k, ok := like[e.look()]
+		if !ok || !c.crowded() {
+			k, all = len(all), append(all, nil)
+			like[e.look()] = k
+		}
+		all[k] = append(all[k], i)
+	}
+	return all
+}
+
+// crowded reports whether there are too many edges to tell one from another.
+func (c Graph) crowded() bool { return len(c.Edges) > mostTold }
+
+func (e Edge) look() string {
+	return strings.TrimSpace("edge " + string(e.Class) + " " + string(e.Line))
+}
+
+// stroke draws edges that look the same.
+func (c Graph) stroke(m *markup, a *arranged, edges []int) {
+	lines, tips, tipped := &strings.Builder{}, &strings.Builder{}, map[int]bool{}
+	for _, i := range edges {
+		a.line(lines, a.ways[i], c.crowded())
+		if to := c.Edges[i].To; !tipped[to] {
+			tipped[to] = true
+			a.tip(tips, c.Edges[i].Class, &a.spots[to])
+		}
+	}
+	m.begin("g", "class", c.Edges[edges[0]].look())
+	if !c.crowded() {
+		m.element("title", c.Edges[edges[0]].Note)
+	}
+	m.element("path", "", "class", "line", "d", lines.String(), "fill", "none")
+	m.element("path", "", "class", "tip", "d", tips.String())
+	m.end("g")
+}
+
+// line draws an edge from spot to spot, as curves or straight. Its coordinates are relative, so that most of it is the
+// same for many edges, and is compressed well.
+func (a *arranged) line(path *strings.Builder, way []int, straight bool) {
+	x, y := left(a.spots[way[0]].column)+nodeWidth, a.spots[way[0]].y
 	fmt.Fprintf(path, "M%s %s", coordinate(x), coordinate(y))
 	for _, i := range way[1:] {
 		s := &a.spots[i]
 		tox, bend := left(s.column), float64(columnGap)/2
 		dx, dy := coordinate(tox-x), coordinate(s.y-y)
-		fmt.Fprintf(path, "c%s 0 %s %s %s %s", coordinate(bend), coordinate(tox-x-bend), dy, dx, dy)
+		if straight {
+			fmt.Fprintf(path, "l%s %s", dx, dy)
+		} else {
+			fmt.Fprintf(path, "c%s 0 %s %s %s %s", coordinate(bend), coordinate(tox-x-bend), dy, dx, dy)
+		}
 		if x, y = tox, s.y; s.node < 0 {
 			x += nodeWidth
 			fmt.Fprintf(path, "h%s", coordinate(nodeWidth))
 		}
 	}
-	m.begin("g", "class", strings.TrimSpace("edge "+string(e.Class)+" "+string(e.Line)))
-	m.element("title", e.Note)
-	m.element("path", "", "class", "line", "d", path.String(), "fill", "none")
-	tip := fmt.Sprintf("M%s %sl7 4l-7 4", coordinate(x-7), coordinate(y-4))
-	switch e.Class {
+}
+
+// tip draws what an edge to a spot ends in: an arrow, or a cross.
+func (a *arranged) tip(path *strings.Builder, class Class, to *spot) {
+	x, y := left(to.column), coordinate(to.y-4)
+	switch class {
 	case Bad:
-		tip = fmt.Sprintf("M%s %sl8 8m-8 0l8 -8", coordinate(x-12), coordinate(y-4))
+		fmt.Fprintf(path, "M%s %sl8 8m-8 0l8 -8", coordinate(x-12), y)
 	case OK:
-		tip += "Z"
+		fmt.Fprintf(path, "M%s %sl7 4l-7 4Z", coordinate(x-7), y)
+	default:
+		fmt.Fprintf(path, "M%s %sl7 4l-7 4", coordinate(x-7), y)
 	}
-	m.element("path", "", "class", "tip", "d", tip)
-	m.end("g")
 }
 
 // draw draws a node.
