@@ -134,9 +134,6 @@ func jobsQuery(columns string, f store.Filter, few bool) (text string, args []an
 			add("j."+column+" < %s", span.To)
 		}
 	}
-	if len(f.States) > 0 {
-		add("j.state = any (%s)", f.States)
-	}
 	equal("queue", f.Queue)
 	if f.Faulty {
 		where = append(where, "j.faulty")
@@ -177,14 +174,11 @@ func jobsQuery(columns string, f store.Filter, few bool) (text string, args []an
 		where = append(where, "j.correlation = "+correlation, "j.id = any (array(select e.pos from stint.entries e where e.correlation = "+
 			correlation+") || "+value(id)+"::bigint)")
 	}
-	if f.Before != 0 {
-		add("j.id < %s", f.Before)
-	}
-	if f.After != 0 {
-		add("j.id > %s", f.After)
-	}
 	from, id := "stint.jobs j", "j.id"
 	rare := rare(f, value, few)
+	if len(f.States) > 0 && (rare == "" || !settled(f)) {
+		add("j.state = any (%s)", f.States)
+	}
 	if begin := beginning(f, value, few); rare == "" && begin != "" {
 		rare, f.URN = begin, ""
 	}
@@ -198,11 +192,19 @@ func jobsQuery(columns string, f store.Filter, few bool) (text string, args []an
 		}
 		// Offset 0 keeps the planner from turning it round, which it does
 		// without statistics: then it walks all jobs in search of a few.
-		from = "(select r.id from (" + rare + ") r order by r.id desc offset 0) f" +
-			" cross join lateral (select * from stint.jobs j where j.id = f.id offset 0) j"
+		from = "(select r.id from (" + rare + ") r order by r.id desc offset 0) "
+		if columns == "j.id" && len(where) == 0 {
+			// All that is asked of a job is known: it is looked up only because it may be on its way out.
+			from += "j where exists (select from stint.entries e where e.pos = j.id)"
+			break
+		}
+		from += "f cross join lateral (select * from stint.jobs j where j.id = f.id offset 0) j"
 		id = "f.id"
 	default:
 		where = append(where, own...)
+		if within := strings.TrimPrefix(bounds(f, "j.id", value), " and "); within != "" {
+			where = append(where, within)
+		}
 	}
 	text = "select " + columns + " from " + from
 	if len(where) > 0 {
@@ -275,6 +277,15 @@ func rare(f store.Filter, value func(v any) string, few bool) string {
 		parts = append(parts, part)
 	}
 	return between(strings.Join(parts, " union all "), f, value)
+}
+
+// settled reports whether all that rare finds are in the filter's state: what failed or completed stays so.
+func settled(f store.Filter) bool {
+	if len(f.States) != 1 || f.States[0] != stint.Failed && f.States[0] != stint.Completed {
+		return false
+	}
+	f.States = nil
+	return rare(f, func(any) string { return "null" }, true) == "" // nothing else leads to them
 }
 
 // beginning is the query of the jobs whose URN begins with a text, if nothing else that the filter
