@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -138,6 +140,21 @@ var nodeSettings = map[string]string{
 	"Graphile Worker": "a named queue for each key; a poll of 5 ms",
 	"DBOS":            "a queue's globalConcurrency, partitionConcurrency or rateLimit; a poll of 5 ms",
 	"BullMQ":          "the queue's global concurrency or global rate limit; Redis with an append-only file that is flushed at each write",
+}
+
+//go:embed node/package.json
+var nodePackage []byte
+
+// nodeVersions are those of the packages that peer.js is run with, and of Node.js where it is there.
+func nodeVersions() (map[string]string, error) {
+	var p struct{ Dependencies map[string]string }
+	if err := json.Unmarshal(nodePackage, &p); err != nil {
+		return nil, fmt.Errorf("node/package.json: %w", err)
+	}
+	if version, err := exec.Command("node", "--version").Output(); err == nil {
+		p.Dependencies["node"] = strings.TrimSpace(string(version))
+	}
+	return p.Dependencies, nil
 }
 
 // workNode works by processes of peer.js.

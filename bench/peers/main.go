@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -107,6 +108,11 @@ func run(ctx context.Context, arguments []string, out, errs io.Writer) (err erro
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	r := contest.Report{Versions: contest.Versions("github.com/riverqueue/river", "github.com/dbos-inc/dbos-transact-golang", "github.com/jackc/pgx/v5")}
+	node, err := nodeVersions()
+	if err != nil {
+		return err
+	}
+	maps.Copy(r.Versions, node)
 	if r.Server, err = s.about(ctx); err != nil {
 		return err
 	}

@@ -177,6 +177,11 @@ func TestAReportHasTheFiguresOfEachRoundAndWhatTheyWereMeasuredOn(t *testing.T) 
 	if r.Server["synchronous_commit"] != "on" || len(r.Results) != 1 || len(r.Results[0].Standings) != 3 {
 		t.Fatalf("the report is %s", out.String())
 	}
+	for _, name := range []string{"go", "github.com/jackc/pgx/v5", "pg-boss", "bullmq"} {
+		if r.Versions[name] == "" {
+			t.Errorf("the report does not say which %s it was: %v", name, r.Versions)
+		}
+	}
 	for _, standing := range r.Results[0].Standings {
 		if n := len(standing.Rounds["work/s"]); n != 2 || standing.Settings == "" {
 			t.Errorf("%s has %d rounds, settings %q", standing.Name, n, standing.Settings)
