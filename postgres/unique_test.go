@@ -327,6 +327,35 @@ func exec1(t testing.TB, tx pgx.Tx, text string, args ...any) {
 	must(t, err)
 }
 
+// A transaction that commits after the lane was read beyond it is claimed from by itself, as far as it was taken.
+func TestWhatWasClaimedOfALateTransactionHasStarted(t *testing.T) {
+	s := newStore(t)
+	client, job := stint.NewClient(s), uniqueJob
+	job.Unique = "until-started,by=/id"
+	late := begin(t, s)
+	ids := map[int]stint.ID{}
+	for i := range 2 {
+		job.Args = fmt.Appendf(nil, `{"id":%d}`, i)
+		ids[i] = must1(client.With(Tx(late)).Enqueue(t.Context(), job))(t)
+	}
+	must1(client.Enqueue(t.Context(), stint.NewJob{Kind: "k"}))(t)
+	w := storetest.Join(t, s, "k")
+	lane := store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID
+	if got := w.Claim(lane, 10); len(got) != 1 {
+		t.Fatalf("claimed are %d jobs, want the one that is committed", len(got))
+	}
+	must(t, late.Commit(t.Context()))
+	if got := w.Claim(lane, 1); len(got) != 1 || got[0].ID != ids[0] {
+		t.Fatalf("claimed is %+v, want job %d", got, ids[0])
+	}
+	for i, id := range ids {
+		job.Args = fmt.Appendf(nil, `{"id":%d}`, i)
+		if r := must1(client.EnqueueReceipt(t.Context(), job))(t); r.Duplicate != (i == 1) {
+			t.Errorf("beside job %d, the first of which has started, it is answered with %+v", id, r)
+		}
+	}
+}
+
 // Many producers whose sessions end at any moment, and one that ends: never are two jobs of
 // a key unfinished, and what was answered is so.
 func TestUniqueJobsSurviveTheEndsOfTheirProducers(t *testing.T) {
