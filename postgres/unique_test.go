@@ -338,12 +338,17 @@ func TestWhatWasClaimedOfALateTransactionHasStarted(t *testing.T) {
 		job.Args = fmt.Appendf(nil, `{"id":%d}`, i)
 		ids[i] = must1(client.With(Tx(late)).Enqueue(t.Context(), job))(t)
 	}
-	must1(client.Enqueue(t.Context(), stint.NewJob{Kind: "k"}))(t)
+	job.Args = []byte(`{"id":"other"}`)
+	must1(client.Enqueue(t.Context(), job))(t)
 	w := storetest.Join(t, s, "k")
 	lane := store.LaneOf(stint.DefaultQueue, 0, store.PartNormal, "").ID
 	if got := w.Claim(lane, 10); len(got) != 1 {
 		t.Fatalf("claimed are %d jobs, want the one that is committed", len(got))
 	}
+	if r := must1(client.EnqueueReceipt(t.Context(), job))(t); r.Duplicate {
+		t.Errorf("beside a job that has started while another transaction was open it is answered with %+v", r)
+	}
+	w.Claim(lane, 10)
 	must(t, late.Commit(t.Context()))
 	if got := w.Claim(lane, 1); len(got) != 1 || got[0].ID != ids[0] {
 		t.Fatalf("claimed is %+v, want job %d", got, ids[0])
