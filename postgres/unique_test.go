@@ -327,6 +327,32 @@ func exec1(t testing.TB, tx pgx.Tx, text string, args ...any) {
 	must(t, err)
 }
 
+// What SQL has cancelled keeps its place among those that wait until an engine ends it. A flow keeps it for longer, and holds its key.
+func TestWhatSQLHasCancelledHoldsNoKeyBesideOpenFlows(t *testing.T) {
+	s := newStore(t)
+	client, job := stint.NewClient(s), uniqueJob
+	job.Delay = time.Hour
+	opens := func() stint.Receipt {
+		flow := stint.NewFlow("f", stint.UniqueUntilEnded())
+		stint.NewKind[struct{}]("k").Add(flow, "one", struct{}{})
+		return must1(flow.EnqueueReceipt(t.Context(), client))(t)
+	}
+	opened := opens()
+	id := must1(client.Enqueue(t.Context(), job))(t)
+	for _, cancelled := range []stint.ID{id, opened.ID} {
+		value[string](t, s.pool, `select stint.cancel($1)`, cancelled)
+	}
+	if j, err := s.Job(t.Context(), id); err != nil || j.State != stint.Cancelled {
+		t.Errorf("the job is %+v, %v", j, err)
+	}
+	if r := must1(client.EnqueueReceipt(t.Context(), job))(t); r.Duplicate {
+		t.Errorf("beside what was cancelled it is answered with %+v", r)
+	}
+	if r := opens(); !r.Duplicate {
+		t.Errorf("beside a flow whose jobs have not ended it is answered with %+v", r)
+	}
+}
+
 // A transaction that commits after the lane was read beyond it is claimed from by itself, as far as it was taken.
 func TestWhatWasClaimedOfALateTransactionHasStarted(t *testing.T) {
 	s := newStore(t)
