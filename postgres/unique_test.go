@@ -47,6 +47,12 @@ func TestSQLAndGoReadUniquenessAlike(t *testing.T) {
 func TestSQLAndGoShareUniqueKeys(t *testing.T) {
 	s := newStore(t)
 	client := stint.NewClient(s)
+	two := stint.NewJob{Kind: "two", Args: []byte(`{"id":1,"n":2}`)}
+	stint.UniqueUntilEnded(stint.By("/id", "/n"))(&two)
+	id := must1(client.Enqueue(t.Context(), two))(t)
+	if got := value[stint.ID](t, s.pool, `select stint.enqueue('two', '{"n":2,"id":1}', uniqueness => 'until-ended,by=/n|/id|/n')`); got != id {
+		t.Errorf("the order of what is selected makes job %d of job %d", got, id)
+	}
 	for _, text := range []string{"until-ended,by=/id", "within:1h,by=/id", "slot:20000d,by=/id"} {
 		goes := stint.NewJob{Kind: "k", Args: []byte(`{"id":"é","n":1}`), Unique: text}
 		r, err := client.EnqueueReceipt(t.Context(), goes)
