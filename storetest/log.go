@@ -68,8 +68,13 @@ var logTests = []test{
 		t.log(c.id, "1 a", "4 d", "7 g")
 		r = c.says(9, "i")
 		r.From, r.To = 4, 8
-		c.ends(failed, r)
+		c.ends(returned, r)
 		t.log(c.id, "1 a", "9 i")
+		c.e = c.w.One() // of the attempt before nothing goes
+		r = c.says(10, "j")
+		r.From, r.To = 1, 9
+		c.ends(completed, r)
+		t.log(c.id, "1 a", "9 i", "10 j")
 	}},
 	{"The last progress of a run counts, in whatever order they come", func(t *T) {
 		c := t.working(nil)
