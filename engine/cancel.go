@@ -43,7 +43,7 @@ func (s *session) watchCancellations(ctx context.Context) {
 				}
 			}
 			if told {
-				return pause{next: cancelPause}, nil
+				return pause{next: cancelPause, spacing: cancelPause}, nil
 			}
 		}
 		// What was parked waits first: or each job of an engine that has few would cost a look.

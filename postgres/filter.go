@@ -202,8 +202,11 @@ func jobsQuery(columns string, f store.Filter, few bool) (text string, args []an
 		id = "f.id"
 	default:
 		where = append(where, own...)
-		if within := strings.TrimPrefix(bounds(f, "j.id", value), " and "); within != "" {
-			where = append(where, within)
+		if f.Before != 0 {
+			add("j.id < %s", f.Before)
+		}
+		if f.After != 0 {
+			add("j.id > %s", f.After)
 		}
 	}
 	text = "select " + columns + " from " + from

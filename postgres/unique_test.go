@@ -333,7 +333,8 @@ func exec1(t testing.TB, tx pgx.Tx, text string, args ...any) {
 	must(t, err)
 }
 
-// What SQL has cancelled keeps its place among those that wait until an engine ends it. A flow keeps it for longer, and holds its key.
+// What SQL has cancelled keeps its place among those that wait until an engine ends it. A flow keeps it for longer, and
+// holds its key.
 func TestWhatSQLHasCancelledHoldsNoKeyBesideOpenFlows(t *testing.T) {
 	s := newStore(t)
 	client, job := stint.NewClient(s), uniqueJob
@@ -388,7 +389,7 @@ func TestWhatWasClaimedOfALateTransactionHasStarted(t *testing.T) {
 	for i, id := range ids {
 		job.Args = fmt.Appendf(nil, `{"id":%d}`, i)
 		if r := must1(client.EnqueueReceipt(t.Context(), job))(t); r.Duplicate != (i == 1) {
-			t.Errorf("beside job %d, the first of which has started, it is answered with %+v", id, r)
+			t.Errorf("job %d of two, of which the first has started: another one is answered with %+v", id, r)
 		}
 	}
 }

@@ -68,8 +68,9 @@ var logTests = []test{
 		t.log(c.id, "1 a", "4 d", "7 g")
 		r = c.says(9, "i")
 		r.From, r.To = 4, 8
-		c.ends(returned, r)
+		c.ends(failed, r)
 		t.log(c.id, "1 a", "9 i")
+		t.retries(stint.RerunOptions{}, map[stint.ID]stint.RerunResult{c.id: {Answer: stint.RerunReady, ID: c.id}})
 		c.e = c.w.One() // of the attempt before nothing goes
 		r = c.says(10, "j")
 		r.From, r.To = 1, 9

@@ -84,6 +84,9 @@ func TestEdgesAreToldApartUnlessThereAreTooMany(t *testing.T) {
 	if strokes := strings.Count(svg, `class="line"`); strokes != 3*2 || strings.Contains(svg, "that a ends") {
 		t.Errorf("what looks the same is %d strokes, want one for each of six looks", strokes)
 	}
+	if strings.Contains(svg, "c28 ") || strings.Contains(svg, "h176") {
+		t.Error("edges of a crowded graph are not straight")
+	}
 	if lines := strings.Count(svg, "M182 "); lines != len(g.Edges) {
 		t.Errorf("%d lines begin at the first node, want %d", lines, len(g.Edges))
 	}
