@@ -15,7 +15,9 @@ import (
 // keeps the transaction of a client that is gone.
 const unknownFor = time.Minute
 
-// beats sends four beats in each time to live, and sooner again when one failed.
+// beats sends four beats in each time to live, and sooner again when one failed. It leaves out every
+// second one while the engine holds nothing and the store knows by other means that it lives: what begins
+// is announced soon, if it lasts.
 func (s *session) beats(ctx context.Context) {
 	every := s.config.TimeToLive / 4
 	// The join counts as a beat. If it took long, a full wait from here on would
@@ -34,6 +36,9 @@ func (s *session) beats(ctx context.Context) {
 		s.liveness.beats.mark()
 		select {
 		case <-tick.C:
+			if !retrying && time.Since(last) < every*3/2 && s.inflight.empty() && s.vouched(last).After(last.Add(s.config.TimeToLive)) {
+				continue
+			}
 		case answer := <-s.beatRequests:
 			requests = append(requests, answer)
 		case <-ctx.Done():

@@ -91,7 +91,7 @@ type Config struct {
 	// How it lives, and how it ends.
 
 	// TimeToLive is how long an engine may be silent before others count it as dead. It sends four
-	// beats in this time. The default is 6 seconds, the minimum 1 second.
+	// beats in this time, at least two of them while it has no job. The default is 6 seconds, the minimum 1 second.
 	TimeToLive time.Duration
 
 	// MaxOutage is how long the database may be away before the engine cancels what it runs: while

@@ -220,3 +220,40 @@ func TestPollsThatMakeNoSenseAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Beats are most of what an idle fleet asks of its database. Who is not known to live by other means
+// sends as many as ever, and so does who has a job.
+func TestAnIdleEngineThatIsKnownToLiveBeatsHalfAsOften(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		b := &heartbeats{anyStore: s}
+		mux := stint.NewMux()
+		handle(mux, "long", func(context.Context, *stint.Job) error { time.Sleep(time.Minute); return nil })
+		start(t, struct {
+			*heartbeats
+			store.LivenessLocker
+		}{b, s}, mux, engine.Config{TimeToLive: 6 * time.Second})
+		inAMinute := func() int32 {
+			passes(3 * time.Second)
+			before := b.beats.Load()
+			passes(time.Minute)
+			return b.beats.Load() - before
+		}
+		if n := inAMinute(); n < 19 || n > 21 {
+			t.Errorf("an idle engine beats %d times in a minute, want 20", n)
+		}
+		enqueue(t, s, "long", `{}`)
+		enqueue(t, s, "long", `{}`)
+		if n := inAMinute(); n < 39 || n > 42 {
+			t.Errorf("an engine that has a job beats %d times in a minute, want 40", n)
+		}
+		passes(time.Minute)
+		roster, err := s.Engines(t.Context())
+		if err != nil || len(roster) != 1 {
+			t.Fatal(roster, err)
+		}
+		s.Release(roster[0].Token)
+		if n := inAMinute(); n < 39 || n > 41 {
+			t.Errorf("an idle engine for which nobody vouches beats %d times in a minute, want 40", n)
+		}
+	})
+}

@@ -130,12 +130,21 @@ func (h *inflight) request(claims int) (first, low int64) {
 func (h *inflight) park(w *wakeup) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.claims) > 0 || len(h.unknown) > 0 {
+	if !h.emptyLocked() {
 		return false
 	}
 	h.parked = w
 	return true
 }
+
+// empty reports whether nothing is open.
+func (h *inflight) empty() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.emptyLocked()
+}
+
+func (h *inflight) emptyLocked() bool { return len(h.claims) == 0 && len(h.unknown) == 0 }
 
 func (h *inflight) claimed(c store.Claim) *claimState {
 	h.mu.Lock()

@@ -37,7 +37,7 @@ type presence struct {
 	store  *Store
 	engine store.EngineID
 	outage time.Duration // the longest one
-	every  time.Duration // how often the session is used
+	every  time.Duration // how often the session is used while the engine holds jobs
 
 	end   context.CancelFunc
 	over  chan struct{} // closed when it has ended
@@ -47,6 +47,8 @@ type presence struct {
 	session  *hearing  // nil while no session stands
 	down     bool      // the server said that it goes down, or is not there
 	answered time.Time // when the last question that it answered was asked
+	busy     bool      // the engine's last beat said that something runs
+	use      func()    // has the session be used at once; nil before it stands
 }
 
 // hearing passes on what a session hears to those who listen.
@@ -151,7 +153,7 @@ func (p *presence) stand(ctx context.Context, tried func()) error {
 	p.answer(asked)
 	tried()
 	for {
-		if err := p.hear(ctx, conn, asked.Add(p.every)); err != nil {
+		if err := p.hear(ctx, conn, asked); err != nil {
 			return err
 		}
 		asked = time.Now()
@@ -165,17 +167,17 @@ func (p *presence) stand(ctx context.Context, tried func()) error {
 	}
 }
 
-// hear passes on the notifications that come until a time. What the server says at its end is heard
-// at once, too.
-func (p *presence) hear(ctx context.Context, conn *pgx.Conn, until time.Time) error {
-	wait, cancel := context.WithDeadline(ctx, until)
+// hear passes on the notifications that come until the session is to be used again. What the server says at
+// its end is heard at once, too.
+func (p *presence) hear(ctx context.Context, conn *pgx.Conn, asked time.Time) error {
+	wait, cancel := p.untilNextUse(ctx, asked)
 	defer cancel()
 	for {
 		n, err := conn.WaitForNotification(wait)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, context.DeadlineExceeded):
+		case err != nil && wait.Err() != nil:
 			return nil
 		case err != nil:
 			return err
@@ -186,6 +188,29 @@ func (p *presence) hear(ctx context.Context, conn *pgx.Conn, until time.Time) er
 		}
 		p.mu.Unlock()
 	}
+}
+
+// untilNextUse returns a context that ends when the session is to be used, which was used last at the given
+// time. While nothing runs an old answer does no harm.
+func (p *presence) untilNextUse(ctx context.Context, last time.Time) (context.Context, func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	every := p.every
+	if !p.busy {
+		every = max(every, p.outage/5)
+	}
+	ctx, p.use = context.WithDeadline(ctx, last.Add(every))
+	return ctx, p.use
+}
+
+// beaten notes whether something runs, as a beat says.
+func (p *presence) beaten(busy bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if busy && !p.busy && p.use != nil {
+		p.use()
+	}
+	p.busy = busy
 }
 
 // listen rings for the notifications that the session hears, as [Store.Listen] does. It reports

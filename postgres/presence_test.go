@@ -140,6 +140,7 @@ func TestAnEngineThatIsCutOffIsNotVouchedFor(t *testing.T) {
 	if !vouches(its, w) {
 		t.Fatal("nobody vouches for it")
 	}
+	w.Heartbeat(42) // or its session is seldom asked
 	cut.Store(true)
 	eventuallyTrue(t, "nobody vouches for it", func() bool { return !vouches(its, w) })
 	eventuallyTrue(t, "its place is free", func() bool { return !stands(s, w) })
@@ -264,4 +265,30 @@ func TestTheSessionOfAnEngineHearsNotificationsForAll(t *testing.T) {
 	if err := <-threeOver; err != nil {
 		t.Errorf("it ended with %v", err)
 	}
+}
+
+// While nothing runs, the session is seldom asked whether it stands; what has begun needs a fresh answer.
+func TestTheSessionOfAnEngineWithoutJobsIsLeftAlone(t *testing.T) {
+	s := newStore(t)
+	w, _ := present(t, s, s)
+	answered := func() time.Time {
+		return s.Vouches(w.Info.Token, time.Now().Add(outage))
+	}
+	w.Heartbeat()
+	first := answered()
+	time.Sleep(time.Second)
+	if !answered().Equal(first) {
+		t.Error("the session of an engine that has no job is asked each quarter of its time to live")
+	}
+	w.Heartbeat(42)
+	for range 2 {
+		before := answered()
+		eventuallyTrue(t, "the session of an engine with a job is asked", func() bool { return answered().After(before) })
+	}
+	w.Heartbeat()
+	eventuallyTrue(t, "it is left alone", func() bool {
+		before := answered()
+		time.Sleep(time.Second)
+		return answered().Equal(before)
+	})
 }

@@ -141,6 +141,9 @@ func (s *Store) Heartbeat(ctx context.Context, engine store.EngineID, b store.He
 			ago[i] = new(age(now, began))
 		}
 	}
+	if p, ok := s.presences.Load(engine); ok {
+		p.(*presence).beaten(len(b.Running) > 0)
+	}
 	beat := statement{s.sql.beat, []any{engine, b.Low, notNil(b.Running), b.Number, len(s.steps), ago, b.Slots}}
 	if len(b.Logs) == 0 {
 		err = s.once(ctx, scan, beat.text, beat.args...)
@@ -262,26 +265,67 @@ func (s *Store) Announced(ctx context.Context, engine store.EngineID) ([]store.E
 	return s.Fetch(ctx, at)
 }
 
-// Engines implements [store.Roster].
+// Engines implements [store.Roster]. What an engine said when it joined is read again only when its row has
+// changed: the engines of an idle fleet look at each other more often than they do anything else.
 func (s *Store) Engines(ctx context.Context) ([]store.EngineInfo, error) {
-	return collect(ctx, s.work(), "list engines", s.sql.in(`
-		select e.token, e.instance, e.host, e.boot_id, e.pid, e.pid_started, e.version, e.queues, e.kinds, coalesce(nullif(b.slots, 0), e.slots),
-		       e.ttl, e.max_outage, e.joined, b.beat, b.running, b.started, b.low, b.drain
-		from stint.engines e join stint.beats b using (token) order by e.joined, e.token`), nil, func(row pgx.CollectableRow) (store.EngineInfo, error) {
-		var (
-			e           store.EngineInfo
-			ttl, outage int64
-			started     []*time.Time
-		)
-		err := row.Scan(&e.Token, &e.Instance, &e.Host, &e.BootID, &e.PID, &e.PIDStarted, &e.Version, &e.Queues, &e.Kinds,
-			&e.Slots, &ttl, &outage, &e.Joined, &e.Beat, &e.Running, &started, &e.Low, &e.Draining)
-		e.TimeToLive, e.MaxOutage = time.Duration(ttl)*time.Millisecond, time.Duration(outage)*time.Millisecond
-		e.Started = map[store.Position]time.Time{}
-		for i, t := range started {
-			if t != nil && i < len(e.Running) {
-				e.Started[e.Running[i]] = *t
-			}
+	roster, err := collect(ctx, s.work(), "list engines", s.sql.in(`
+		select e.xmin, b.token, b.slots, b.beat, b.running, b.started, b.low, b.drain from stint.engines e join stint.beats b using (token)`), nil, scanBeat)
+	if err != nil {
+		return nil, err
+	}
+	joined := deref(s.joined.Load())
+	if slices.ContainsFunc(roster, func(b joinedEngine) bool { return joined[b.Token].version != b.version }) {
+		if joined, err = s.readJoined(ctx); err != nil {
+			return nil, err
 		}
-		return e, err
+		s.joined.Store(&joined)
+	}
+	engines := make([]store.EngineInfo, 0, len(roster))
+	for _, b := range roster {
+		if e, ok := joined[b.Token]; ok { // it was not buried in between
+			e.Slots = cmp.Or(b.Slots, e.Slots)
+			e.Beat, e.Running, e.Started, e.Low, e.Draining = b.Beat, b.Running, b.Started, b.Low, b.Draining
+			engines = append(engines, e.EngineInfo)
+		}
+	}
+	slices.SortFunc(engines, func(a, b store.EngineInfo) int {
+		return cmp.Or(a.Joined.Compare(b.Joined), cmp.Compare(a.Token, b.Token))
 	})
+	return engines, nil
+}
+
+// joinedEngine is an engine, and which version of its row said so.
+type joinedEngine struct {
+	store.EngineInfo
+	version uint32
+}
+
+// readJoined reads what engines said when they joined.
+func (s *Store) readJoined(ctx context.Context) (map[store.EngineID]joinedEngine, error) {
+	all, err := collect(ctx, s.work(), "read what engines are", s.sql.in(`
+		select xmin, token, instance, host, boot_id, pid, pid_started, version, queues, kinds, slots, ttl, max_outage, joined from stint.engines`), nil,
+		func(row pgx.CollectableRow) (e joinedEngine, err error) {
+			var ttl, outage int64
+			err = row.Scan(&e.version, &e.Token, &e.Instance, &e.Host, &e.BootID, &e.PID, &e.PIDStarted, &e.Version, &e.Queues, &e.Kinds, &e.Slots, &ttl, &outage, &e.Joined)
+			e.TimeToLive, e.MaxOutage = time.Duration(ttl)*time.Millisecond, time.Duration(outage)*time.Millisecond
+			return e, err
+		})
+	joined := make(map[store.EngineID]joinedEngine, len(all))
+	for _, e := range all {
+		joined[e.Token] = e
+	}
+	return joined, err
+}
+
+// scanBeat reads what an engine's last beat said.
+func scanBeat(row pgx.CollectableRow) (e joinedEngine, err error) {
+	var started []*time.Time
+	err = row.Scan(&e.version, &e.Token, &e.Slots, &e.Beat, &e.Running, &started, &e.Low, &e.Draining)
+	e.Started = map[store.Position]time.Time{}
+	for i, t := range started {
+		if t != nil && i < len(e.Running) {
+			e.Started[e.Running[i]] = *t
+		}
+	}
+	return e, err
 }

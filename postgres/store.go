@@ -75,6 +75,8 @@ type Store struct {
 
 	presences sync.Map // of engines that joined by this store: *presence by store.EngineID
 
+	joined atomic.Pointer[map[store.EngineID]joinedEngine] // what engines of the last roster said when they joined
+
 	keepAlive time.Duration // of the listening connection
 
 	sound atomic.Pointer[time.Time] // when the schema was last found to be as it should be; nil if it was not
