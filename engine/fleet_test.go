@@ -2,12 +2,14 @@ package engine_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stint-go/stint"
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/sqlite"
+	"github.com/stint-go/stint/store"
 	"github.com/stint-go/stint/storetest"
 )
 
@@ -62,12 +64,91 @@ func TestInALargeFleetEachEngineLooksLessOften(t *testing.T) {
 		})
 		return looks, promotions
 	}
-	looks, promotions := asked(4)
+	looks, promotions := asked(2)
 	if looks < during*9/10 || promotions < during*9/10 {
-		t.Errorf("in a fleet of five each looks %d and promotes %d times in %d s, want once a second", looks, promotions, during)
+		t.Errorf("in a fleet of three each looks %d and promotes %d times in %d s, want once a second", looks, promotions, during)
 	}
 	looks, promotions = asked(49)
-	if looks > during/4 || promotions > during/4 {
-		t.Errorf("in a fleet of fifty each looks %d and promotes %d times in %d s, want once in ten seconds", looks, promotions, during)
+	if looks > during/6 || promotions > during/6 {
+		t.Errorf("in a fleet of fifty each looks %d and promotes %d times in %d s, want once in 16 seconds", looks, promotions, during)
 	}
+}
+
+// rosters notes when the roster was read, and when an engine was buried.
+type rosters struct {
+	anyStore
+
+	mu     sync.Mutex // guards the following
+	read   []time.Time
+	buried time.Time
+}
+
+func (r *rosters) Engines(ctx context.Context) ([]store.EngineInfo, error) {
+	r.mu.Lock()
+	r.read = append(r.read, time.Now())
+	r.mu.Unlock()
+	return r.anyStore.Engines(ctx)
+}
+
+func (r *rosters) Bury(ctx context.Context, b store.Burial, judge func(*store.Entry, bool) store.Completion) (int, error) {
+	n, err := r.anyStore.Bury(ctx, b, judge)
+	if err == nil && b.Why == store.WhySilent {
+		r.mu.Lock()
+		r.buried = time.Now()
+		r.mu.Unlock()
+	}
+	return n, err
+}
+
+// In a large fleet each looks at the others seldom. Who misses a beat looks again in time, also if it is the
+// only one that is left.
+func TestInALargeFleetADeadEngineIsBuriedOnceItsTimeToLiveHasPassed(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+		var fleet []*storetest.Worker
+		for range 100 {
+			w := storetest.NewWorker(t, s, "work")
+			w.Info.TimeToLive = 6 * time.Second
+			if err := w.TryJoin(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			w.Release()
+			fleet = append(fleet, w)
+		}
+		r := &rosters{anyStore: s}
+		looks := func() int {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return len(r.read)
+		}
+		mux := stint.NewMux()
+		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
+		stop := start(t, r, mux, engine.Config{TimeToLive: 6 * time.Second})
+		beat := func() {
+			for _, w := range fleet {
+				w.Heartbeat()
+			}
+		}
+		for range 30 {
+			passes(2 * time.Second)
+			beat()
+		}
+		if n := looks(); n < 12 || n > 15 {
+			t.Errorf("an engine of a hundred looks %d times at the others in a minute, want once in 5 s", n)
+		}
+		fleet = fleet[1:]
+		last, before := time.Now(), looks()
+		for range 8 {
+			passes(2 * time.Second)
+			beat()
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if r.buried.IsZero() {
+			t.Fatal("the dead engine is not buried")
+		}
+		if seen := r.read[before]; r.buried.Sub(seen) > 6100*time.Millisecond {
+			t.Errorf("its last beat was %v before it was seen, and the burial %v after that, want its time to live", seen.Sub(last), r.buried.Sub(seen))
+		}
+	})
 }

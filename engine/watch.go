@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -13,9 +14,8 @@ import (
 )
 
 const (
-	// watchEvery is how often each engine looks at the others. In a fleet of more than thirty, where each look
-	// reads more and others look in between, it waits up to 3.3 times as long: so the second look after the
-	// first that saw an engine's last beat comes when the default time to live has just passed.
+	// watchEvery is how often each engine looks at the others. In a fleet of more than twenty, where each look
+	// reads more and others look in between, it waits longer, up to five sixths of the time to live.
 	watchEvery = time.Second
 
 	// orphansEvery is how many looks pass between two searches for what burials left.
@@ -50,12 +50,12 @@ func (s *session) watch(ctx context.Context) {
 			peers := peersOf(roster, s.config.Queues)
 			s.peers.Store(&peers)
 			s.guests.see(roster)
-			next = watchEvery * time.Duration(min(max(len(roster), 30), 100)) / 30
+			next = min(watchEvery*time.Duration(max(len(roster), 20))/20, max(watchEvery, s.config.TimeToLive*5/6))
 			for _, e := range roster {
 				s.buryIfDead(ctx, e, seen[e.Token])
 			}
 		}
-		if !sleep(ctx, spread(next)) {
+		if !sleep(ctx, min(spread(next), seen.untilOneIsDead(roster))) {
 			return
 		}
 	}
@@ -80,14 +80,14 @@ func (s *session) countPeers() int {
 }
 
 // shared returns how long to wait for something that any engine of the same queues would do. In a
-// fleet of more than five that is longer, up to twenty times in the mean, since others do it in between:
+// fleet of more than three that is longer, up to 33 times in the mean, since others do it in between:
 // at random, or engines that were started together would all do it at once. Where nothing is
 // notified, it is as long as alone.
 func (s *session) shared(wait time.Duration) time.Duration {
 	if !s.listening.Load() {
 		return wait
 	}
-	more := wait * time.Duration(min(max(s.countPeers(), 5), 100)-5) / 5
+	more := wait * time.Duration(min(max(s.countPeers(), 3), 100)-3) / 3
 	return wait + rand.N(2*more+1)
 }
 
@@ -113,6 +113,20 @@ func (l observedBeats) update(roster []store.EngineInfo, now time.Time) {
 			delete(l, token)
 		}
 	}
+}
+
+// untilOneIsDead returns how long it is until the next of those engines counts as dead whose beats have been
+// missing for most of their times to live; very long if there is none.
+func (l observedBeats) untilOneIsDead(roster []store.EngineInfo) time.Duration {
+	until := time.Duration(math.MaxInt64)
+	for _, e := range roster {
+		if seen := l[e.Token]; seen != nil {
+			if left := e.TimeToLive - time.Since(seen.since); left > 0 && left <= e.TimeToLive/4 {
+				until = min(until, left)
+			}
+		}
+	}
+	return until
 }
 
 func (s *session) buryIfDead(ctx context.Context, e store.EngineInfo, seen *observedBeat) {
