@@ -20,10 +20,12 @@ const maxFlush = 5000
 
 // In a flush of fewer outcomes than this the transaction costs more than they do. The rest after it is
 // as many times as long as the flush as there were outcomes, up to maxRest: one that comes alone is
-// recorded at once, and what an engine has not recorded when it dies is done again.
+// recorded at once, and what an engine has not recorded when it dies is done again. In a fleet of more than
+// fewEngines, each of which has a small share of the outcomes, it is up to twice as long.
 const (
 	fewOutcomes = 512
 	maxRest     = 25 * time.Millisecond
+	fewEngines  = 10
 	flowRest    = 5 * time.Millisecond // at most, while outcomes are of jobs that others may wait for
 
 	// gatherFor is how long an engine beside another one waits before a flush: who waits for the record has ended
@@ -63,7 +65,7 @@ func (s *session) finish(ended <-chan *task) {
 		began := time.Now()
 		s.flush(batch[:n], buf)
 		if 1 < n && n < fewOutcomes && s.config.Beside == nil && !slices.ContainsFunc(batch[:n], isInline) {
-			longest := maxRest
+			longest := maxRest * time.Duration(min(max(s.countPeers(), fewEngines), 2*fewEngines)) / fewEngines
 			if slices.ContainsFunc(batch[:n], func(t *task) bool { return t.done.Flow }) {
 				longest = flowRest
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/stint-go/stint/engine"
 	"github.com/stint-go/stint/sqlite"
 	"github.com/stint-go/stint/store"
+	"github.com/stint-go/stint/storetest"
 )
 
 // slowly takes a while to record outcomes, and notes when.
@@ -45,14 +46,26 @@ func TestAFlushOfFewOutcomesIsFollowedByARestAndOthersAreNot(t *testing.T) {
 		rests        bool          // behind each flush but the last ones
 		least, most  time.Duration // how long the next one waits for outcomes, beside the rest
 		few, several int           // outcomes of such a flush
+		others       int           // engines of its fleet
+		longest      time.Duration // rest
 	}{
-		"one job at a time":            {1, 20, 4 * ms, 4 * ms, false, 0, 0, 1, 1},
-		"some":                         {8, 2000, 1 * ms, 1 * ms, true, 0, 1 * ms, 2, 511},
-		"some, and a slow database":    {8, 400, 10 * ms, 4 * ms, true, 0, 10 * ms, 2, 511},
-		"many, as in a long backlog":   {500, 50_000, 1 * ms, 2 * ms, false, 0, 1 * ms, 512, 5000},
-		"none that waits for the rest": {1, 20, 50 * ms, 1 * ms, false, 45 * ms, 50 * ms, 1, 1},
+		"one job at a time":            {1, 20, 4 * ms, 4 * ms, false, 0, 0, 1, 1, 0, 0},
+		"some":                         {8, 2000, 1 * ms, 1 * ms, true, 0, 1 * ms, 2, 511, 0, 25 * ms},
+		"some, and a slow database":    {8, 400, 10 * ms, 4 * ms, true, 0, 10 * ms, 2, 511, 0, 25 * ms},
+		"some, in a fleet of ten":      {8, 4000, 1 * ms, 4 * ms, true, 0, 1 * ms, 2, 511, 9, 25 * ms},
+		"some, in a fleet of fifteen":  {8, 4000, 1 * ms, 4 * ms, true, 0, 1 * ms, 2, 511, 14, 37500 * time.Microsecond},
+		"some, in a fleet of forty":    {8, 4000, 1 * ms, 4 * ms, true, 0, 1 * ms, 2, 511, 39, 50 * ms},
+		"many, as in a long backlog":   {500, 50_000, 1 * ms, 2 * ms, false, 0, 1 * ms, 512, 5000, 0, 0},
+		"none that waits for the rest": {1, 20, 50 * ms, 1 * ms, false, 45 * ms, 50 * ms, 1, 1, 0, 0},
 	} {
 		bubble(t, time.Hour, func(t *testing.T, store *sqlite.Store) {
+			for range c.others {
+				w := storetest.NewWorker(t, store, "work")
+				w.Info.Queues, w.Info.TimeToLive = nil, time.Hour
+				if err := w.TryJoin(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
 			fill(t, store, "work", c.n, stint.DefaultQueue)
 			s := &slowly{Store: store, takes: c.takes}
 			mux := stint.NewMux()
@@ -70,7 +83,7 @@ func TestAFlushOfFewOutcomesIsFollowedByARestAndOthersAreNot(t *testing.T) {
 				}
 				took, least := f.to.Sub(f.from), c.least
 				if c.rests {
-					least += min(25*ms, time.Duration(f.outcomes)*took)
+					least += min(c.longest, time.Duration(f.outcomes)*took)
 				}
 				if seen++; rest < least || rest > least+c.most-c.least {
 					t.Errorf("%s: behind a flush of %d outcomes that took %v came %v, want %v to %v", name, f.outcomes, took, rest, least, least+c.most-c.least)
