@@ -530,14 +530,19 @@ func TestABatchIsUnresponsiveOnceNoneOfItsJobsMayGoOn(t *testing.T) {
 	})
 }
 
-// heartbeats is a store that counts beats.
+// heartbeats is a store that counts beats, and keeps the longest time between two, in nanoseconds.
 type heartbeats struct {
 	anyStore
-	beats atomic.Int32
+	beats         atomic.Int32
+	last, longest atomic.Int64
 }
 
 func (b *heartbeats) Heartbeat(ctx context.Context, token store.EngineID, h store.Heartbeat) (store.HeartbeatReply, error) {
-	b.beats.Add(1)
+	now := time.Now().UnixNano()
+	if b.beats.Add(1) > 1 {
+		b.longest.Store(max(b.longest.Load(), now-b.last.Load()))
+	}
+	b.last.Store(now)
 	return b.anyStore.Heartbeat(ctx, token, h)
 }
 

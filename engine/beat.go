@@ -29,14 +29,15 @@ func (s *session) beats(ctx context.Context) {
 		tick.Stop() // whoever has it beat says when
 		next = func(time.Duration) {}
 	}
-	last, retrying := s.beat, true
+	last, retrying, rested := s.beat, true, false
 	defer s.liveness.beats.stop()
 	for number := int64(1); ; number++ {
 		var requests []chan<- bool
 		s.liveness.beats.mark()
 		select {
 		case <-tick.C:
-			if !retrying && time.Since(last) < every*3/2 && s.inflight.empty() && s.vouched(last).After(last.Add(s.config.TimeToLive)) {
+			if !retrying && !rested && s.inflight.empty() && s.vouched(last).After(last.Add(s.config.TimeToLive)) {
+				rested = true
 				continue
 			}
 		case answer := <-s.beatRequests:
@@ -44,6 +45,7 @@ func (s *session) beats(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		rested = false
 		if s.config.Beside != nil {
 			if s.fenceDue() { // the requests may be from before the process stood still
 				s.fence()

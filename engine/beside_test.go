@@ -335,7 +335,7 @@ func TestOfManyEnginesBesideAnotherFewLook(t *testing.T) {
 		e := newEngine(t, s, mux, engine.Config{Beside: host, TimeToLive: time.Minute, Poll: time.Hour, Slots: 1})
 		run(t, e)
 	}
-	time.Sleep(7 * time.Second) // until others know them all
+	time.Sleep(9 * time.Second) // until none counts as new
 	before := looks.Load()
 	const jobs = 10
 	for range jobs {

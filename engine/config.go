@@ -116,8 +116,9 @@ type Config struct {
 	// How often it looks for work when nothing was heard.
 
 	// Poll is how often the engine asks the store for work when it got no notification. The default
-	// is 1 second. Where more than five engines work on the same queues, each waits longer in
-	// proportion, up to twenty times, since the others ask in between. Where the store cannot notify, Poll is the longest wait, unless PollTo is set.
+	// is 1 second. Where more than three engines work on the same queues, each waits longer in
+	// proportion, up to 33 times in the mean, since the others ask in between. Where the store cannot
+	// notify, Poll is the longest wait, unless PollTo is set.
 	Poll time.Duration
 
 	// PollFrom and PollTo apply while the store cannot notify. The engine asks for more work this
@@ -134,7 +135,7 @@ type Config struct {
 
 	// LeaseWait is how long an engine waits before it asks again for a lease that another engine
 	// holds; each wait is shorter by up to a third, at random. After a notification it asks after a
-	// third of LeaseWait, because the lease may have been given back. Where more than five engines
+	// third of LeaseWait, because the lease may have been given back. Where more than three engines
 	// work on the same queues, each waits longer, as with Poll. The default is a fifth of LeaseFor.
 	LeaseWait time.Duration
 

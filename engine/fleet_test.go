@@ -103,52 +103,55 @@ func (r *rosters) Bury(ctx context.Context, b store.Burial, judge func(*store.En
 // In a large fleet each looks at the others seldom. Who misses a beat looks again in time, also if it is the
 // only one that is left.
 func TestInALargeFleetADeadEngineIsBuriedOnceItsTimeToLiveHasPassed(t *testing.T) {
-	inBubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
-		var fleet []*storetest.Worker
-		for range 100 {
-			w := storetest.NewWorker(t, s, "work")
-			w.Info.TimeToLive = 6 * time.Second
-			if err := w.TryJoin(t.Context()); err != nil {
-				t.Fatal(err)
+	t.Parallel()
+	for size, seldom := range map[int]int{70: 3500, 90: 4500, 100: 5000, 300: 5000} { // ms between two looks
+		bubble(t, time.Hour, func(t *testing.T, s *sqlite.Store) {
+			var fleet []*storetest.Worker
+			for range size - 1 {
+				w := storetest.NewWorker(t, s, "work")
+				w.Info.TimeToLive = 6 * time.Second
+				if err := w.TryJoin(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				w.Release()
+				fleet = append(fleet, w)
 			}
-			w.Release()
-			fleet = append(fleet, w)
-		}
-		r := &rosters{anyStore: s}
-		looks := func() int {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			return len(r.read)
-		}
-		mux := stint.NewMux()
-		handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
-		stop := start(t, r, mux, engine.Config{TimeToLive: 6 * time.Second})
-		beat := func() {
-			for _, w := range fleet {
-				w.Heartbeat()
+			r := &rosters{anyStore: s}
+			looks := func() int {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				return len(r.read)
 			}
-		}
-		for range 30 {
-			passes(2 * time.Second)
-			beat()
-		}
-		if n := looks(); n < 12 || n > 15 {
-			t.Errorf("an engine of a hundred looks %d times at the others in a minute, want once in 5 s", n)
-		}
-		fleet = fleet[1:]
-		last, before := time.Now(), looks()
-		for range 8 {
-			passes(2 * time.Second)
-			beat()
-		}
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		if r.buried.IsZero() {
-			t.Fatal("the dead engine is not buried")
-		}
-		if seen := r.read[before]; r.buried.Sub(seen) > 6100*time.Millisecond {
-			t.Errorf("its last beat was %v before it was seen, and the burial %v after that, want its time to live", seen.Sub(last), r.buried.Sub(seen))
-		}
-	})
+			mux := stint.NewMux()
+			handle(mux, "work", func(context.Context, *stint.Job) error { return nil })
+			stop := start(t, r, mux, engine.Config{TimeToLive: 6 * time.Second})
+			beat := func() {
+				for _, w := range fleet {
+					w.Heartbeat()
+				}
+			}
+			for range 30 {
+				passes(2 * time.Second)
+				beat()
+			}
+			if n := looks(); n < 60_000/seldom || n > 75_000/seldom {
+				t.Errorf("an engine of %d looks %d times at the others in a minute, want once in %d ms", size, n, seldom)
+			}
+			fleet = fleet[1:]
+			last, before := time.Now(), looks()
+			for range 8 {
+				passes(2 * time.Second)
+				beat()
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if r.buried.IsZero() {
+				t.Fatalf("of %d the dead engine is not buried", size)
+			}
+			if seen := r.read[before]; r.buried.Sub(seen) > 6100*time.Millisecond {
+				t.Errorf("of %d, its last beat was %v before it was seen, and the burial %v after that, want its time to live", size, seen.Sub(last), r.buried.Sub(seen))
+			}
+		})
+	}
 }

@@ -228,6 +228,7 @@ func TestAnIdleEngineThatIsKnownToLiveBeatsHalfAsOften(t *testing.T) {
 		b := &heartbeats{anyStore: s}
 		mux := stint.NewMux()
 		handle(mux, "long", func(context.Context, *stint.Job) error { time.Sleep(time.Minute); return nil })
+		handle(mux, "short", func(context.Context, *stint.Job) error { time.Sleep(600 * time.Millisecond); return nil })
 		start(t, struct {
 			*heartbeats
 			store.LivenessLocker
@@ -240,6 +241,14 @@ func TestAnIdleEngineThatIsKnownToLiveBeatsHalfAsOften(t *testing.T) {
 		}
 		if n := inAMinute(); n < 19 || n > 21 {
 			t.Errorf("an idle engine beats %d times in a minute, want 20", n)
+		}
+		longest := time.Duration(b.longest.Load())
+		for range 40 { // each is announced, and then nothing runs again
+			enqueue(t, s, "short", `{}`)
+			passes(4300 * time.Millisecond)
+		}
+		if gap := time.Duration(b.longest.Load()); gap > longest {
+			t.Errorf("around short jobs no beat came for %v, want no longer than idle, %v", gap, longest)
 		}
 		enqueue(t, s, "long", `{}`)
 		enqueue(t, s, "long", `{}`)

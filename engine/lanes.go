@@ -171,7 +171,8 @@ func (p *pauses) update(names []string) bool {
 }
 
 // watchPauses keeps the list of paused queues up to date. Pausing and resuming notify, and so does
-// a look that sees something else; without both it asks once in each beat's time.
+// a look that sees something else; without both it asks once in each beat's time, in a fleet of more than
+// ten up to ten times as seldom.
 func (s *session) watchPauses(ctx context.Context) {
 	pauser, ok := s.store.(store.Pauser)
 	if !ok {
@@ -185,7 +186,11 @@ func (s *session) watchPauses(ctx context.Context) {
 		s.pausedNow(names)
 		s.guests.pause(names)
 		sleep(ctx, pauseSpacing)
-		return pause{next: s.shared(s.config.TimeToLive / 4)}, nil
+		next := s.config.TimeToLive / 4
+		if s.listening.Load() {
+			next = next * time.Duration(min(max(s.countPeers(), 10), 100)) / 10
+		}
+		return pause{next: next}, nil
 	})
 }
 

@@ -190,8 +190,8 @@ func (s *session) wakeDrawn() {
 const drawFew = 2
 
 // newFor is how long after it joined an engine may be unknown to others: they look at the roster
-// every second or two.
-const newFor = 5 * time.Second
+// every five seconds at the latest.
+const newFor = 8 * time.Second
 
 // isNew reports whether others may not know the engine yet.
 func (s *session) isNew() bool { return time.Since(s.beat) < newFor }

@@ -15,7 +15,7 @@ import (
 
 const (
 	// watchEvery is how often each engine looks at the others. In a fleet of more than twenty, where each look
-	// reads more and others look in between, it waits longer, up to five sixths of the time to live.
+	// reads more and others look in between, it waits longer, up to five seconds or five sixths of the time to live.
 	watchEvery = time.Second
 
 	// orphansEvery is how many looks pass between two searches for what burials left.
@@ -50,7 +50,7 @@ func (s *session) watch(ctx context.Context) {
 			peers := peersOf(roster, s.config.Queues)
 			s.peers.Store(&peers)
 			s.guests.see(roster)
-			next = min(watchEvery*time.Duration(max(len(roster), 20))/20, max(watchEvery, s.config.TimeToLive*5/6))
+			next = min(watchEvery*time.Duration(min(max(len(roster), 20), 100))/20, max(watchEvery, s.config.TimeToLive*5/6))
 			for _, e := range roster {
 				s.buryIfDead(ctx, e, seen[e.Token])
 			}
@@ -116,12 +116,12 @@ func (l observedBeats) update(roster []store.EngineInfo, now time.Time) {
 }
 
 // untilOneIsDead returns how long it is until the next of those engines counts as dead whose beats have been
-// missing for most of their times to live; very long if there is none.
+// missing for half of their times to live or longer; very long if there is none.
 func (l observedBeats) untilOneIsDead(roster []store.EngineInfo) time.Duration {
 	until := time.Duration(math.MaxInt64)
 	for _, e := range roster {
 		if seen := l[e.Token]; seen != nil {
-			if left := e.TimeToLive - time.Since(seen.since); left > 0 && left <= e.TimeToLive/4 {
+			if left := e.TimeToLive - time.Since(seen.since); left > 0 && left <= e.TimeToLive/2 {
 				until = min(until, left)
 			}
 		}

@@ -177,7 +177,7 @@ func (p *presence) hear(ctx context.Context, conn *pgx.Conn, asked time.Time) er
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && wait.Err() != nil:
+		case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled): // of this wait
 			return nil
 		case err != nil:
 			return err
@@ -197,7 +197,7 @@ func (p *presence) untilNextUse(ctx context.Context, last time.Time) (context.Co
 	defer p.mu.Unlock()
 	every := p.every
 	if !p.busy {
-		every = max(every, p.outage/5)
+		every = max(every, min(p.outage/5, keepAlive))
 	}
 	ctx, p.use = context.WithDeadline(ctx, last.Add(every))
 	return ctx, p.use

@@ -280,10 +280,14 @@ func TestTheSessionOfAnEngineWithoutJobsIsLeftAlone(t *testing.T) {
 	if !answered().Equal(first) {
 		t.Error("the session of an engine that has no job is asked each quarter of its time to live")
 	}
+	before, began := answered(), time.Now()
 	w.Heartbeat(42)
 	for range 2 {
-		before := answered()
 		eventuallyTrue(t, "the session of an engine with a job is asked", func() bool { return answered().After(before) })
+		before = answered()
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the session of an engine that got a job was asked twice after %v, want within a second", took)
 	}
 	w.Heartbeat()
 	eventuallyTrue(t, "it is left alone", func() bool {

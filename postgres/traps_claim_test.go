@@ -326,14 +326,20 @@ var claimTraps = []trap{
 		deaf, stop := deafStore(b, b.s)
 		w, other := b.join(), b.join()
 		stop()
+		failed := make(chan error, 1)
 		go func() {
-			_, _ = deaf.Claim(context.WithoutCancel(b.Context()), store.ClaimRequest{
+			_, err := deaf.Claim(context.WithoutCancel(b.Context()), store.ClaimRequest{
 				Engine: w.Info.Token, Serial: 1, Nonce: 1, Lane: normal, Max: 50, Wait: true})
+			failed <- err
 		}()
 		err := b.soon("its claim", func(ctx context.Context) error {
 			for value[int64](b, b.s.pool, `select count(*) from stint.claims`) == 0 {
-				if ctx.Err() != nil {
+				select {
+				case err := <-failed:
+					return err
+				case <-ctx.Done():
 					return ctx.Err()
+				case <-time.After(time.Millisecond):
 				}
 			}
 			return nil

@@ -13,7 +13,37 @@ import (
 type presence struct {
 	process  *process
 	outage   time.Duration
-	answered time.Time // when the server was heard last; guarded by world.mu
+	answered time.Time // when the server was heard last; guarded by world.mu, as what follows
+	busy     bool      // the last beat said that something runs
+}
+
+// ask has the server heard if the line lets it.
+func (one *presence) ask() {
+	p := one.process
+	if how, _ := p.line(); how == "" {
+		p.w.mu.Lock()
+		one.answered = time.Now()
+		p.w.mu.Unlock()
+	}
+}
+
+// beaten notes whether something runs. The server is asked when something begins, and seldom while nothing does.
+func (one *presence) beaten(busy bool) {
+	p := one.process
+	p.w.mu.Lock()
+	begins := busy && !one.busy
+	one.busy = busy
+	p.w.mu.Unlock()
+	if begins {
+		one.ask()
+	}
+}
+
+// due reports whether the server is to be asked.
+func (one *presence) due() bool {
+	one.process.w.mu.Lock()
+	defer one.process.w.mu.Unlock()
+	return one.busy || time.Since(one.answered) >= min(one.outage/5, 15*time.Second)
 }
 
 // appear has an engine keep a session, if its seed has any.
@@ -27,10 +57,8 @@ func (p *process) appear(e store.EngineInfo) {
 	p.w.mu.Unlock()
 	go func() {
 		for p.awake() && p.w.present(e.Token) == one {
-			if how, _ := p.line(); how == "" {
-				p.w.mu.Lock()
-				one.answered = time.Now()
-				p.w.mu.Unlock()
+			if one.due() {
+				one.ask()
 			}
 			select {
 			case <-time.After(e.TimeToLive / 4):

@@ -186,6 +186,9 @@ func (p *process) Join(ctx context.Context, e store.EngineInfo, kinds []stint.Ki
 // cut off: it cannot tell, and fences itself in time.
 func (p *process) Heartbeat(ctx context.Context, engine store.EngineID, b store.Heartbeat) (store.HeartbeatReply, error) {
 	began := check.Now()
+	if one := p.w.present(engine); one != nil {
+		one.beaten(len(b.Running) > 0)
+	}
 	orders, _, err := call(ctx, p, opBeat, func(ctx context.Context) (store.HeartbeatReply, error) {
 		reply, err := p.store.Heartbeat(ctx, engine, b)
 		reply.Now = time.Now() // as Now answers: else one slow answer of Now would be believed for ever
