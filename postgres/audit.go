@@ -22,11 +22,15 @@ var auditSQL = rows.LedgerSQL{
 	Claims:     `select lane, n, nonce, engine, serial, positions from stint.claims order by lane, n`,
 	Executions: `select pos, coalesce(job, pos), attempt, nonce, engine, outcome, final, started, finished, coalesce(slot, 0), coalesce(reason, '') from stint.executions order by pos`,
 	Waiting:    `select job, attempt, due, why from stint.waiting order by job`,
-	Jobs:       `select id, state, schedule, occurrence, flow, is_flow, recovered from stint.jobs order by id`,
-	Needs:      `select child, parent, wants from stint.needs order by child, parent`,
-	Kept:       `select job from stint.steps union select job from stint.lines union select job from stint.progress order by job`,
-	Engines:    `select token from stint.engines order by token`,
-	Buried:     `select token, ended from stint.engine_history where ended is not null`,
+	Jobs: `
+		select id, state, schedule, occurrence, flow, is_flow, recovered,
+		       coalesce(uniqueness like 'until-ended%', false) and not exists (select from stint.cancellations c where c.job in (j.id, j.flow))
+		from stint.jobs j order by id`,
+	Needs:   `select child, parent, wants from stint.needs order by child, parent`,
+	Kept:    `select job from stint.steps union select job from stint.lines union select job from stint.progress order by job`,
+	Holders: `select job from stint.idempotency where left(key, 1) = chr(1)`,
+	Engines: `select token from stint.engines order by token`,
+	Buried:  `select token, ended from stint.engine_history where ended is not null`,
 }
 
 // Audit implements [store.Auditor], under one snapshot.

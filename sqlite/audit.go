@@ -23,11 +23,15 @@ var auditSQL = rows.LedgerSQL{
 	from stint_claims c order by c.lane, c.n`,
 	Executions: `select pos, ifnull(job, pos), attempt, nonce, engine, outcome, final, started, finished, ifnull(slot, 0), ifnull(reason, '') from stint_executions order by pos`,
 	Waiting:    `select job, attempt, due, why from stint_waiting order by job`,
-	Jobs:       `select id, state, schedule, occurrence, flow, is_flow, recovered from stint_jobs order by id`,
-	Needs:      `select child, parent, wants from stint_needs order by child, parent`,
-	Kept:       `select job from stint_steps union select job from stint_lines union select job from stint_progress order by job`,
-	Engines:    `select token from stint_engines order by token`,
-	Buried:     `select token, ended from stint_engine_history where ended is not null`,
+	Jobs: `
+	select id, state, schedule, occurrence, flow, is_flow, recovered,
+	       ifnull(uniqueness like 'until-ended%', 0) and not exists (select 1 from stint_cancellations c where c.job in (j.id, j.flow))
+	from stint_jobs j order by id`,
+	Needs:   `select child, parent, wants from stint_needs order by child, parent`,
+	Kept:    `select job from stint_steps union select job from stint_lines union select job from stint_progress order by job`,
+	Holders: `select job from stint_idempotency where substr(key, 1, 1) = char(1)`,
+	Engines: `select token from stint_engines order by token`,
+	Buried:  `select token, ended from stint_engine_history where ended is not null`,
 }
 
 // intervalsSQL says what is wrong with the intervals of claims: the entries in each

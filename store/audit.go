@@ -22,6 +22,7 @@ type Ledger struct {
 	Jobs       []LedgerJob // what the people's view says
 	Needs      []FlowNeed  // what jobs of flows need
 	Kept       []stint.ID  // the jobs of which steps are kept, lines or a progress
+	Holders    []stint.ID  // the jobs that took a unique key last
 	Engines    []EngineID  // the roster
 	Buried     map[EngineID]time.Time
 }
@@ -79,4 +80,6 @@ type LedgerJob struct {
 	Flow      stint.ID // that it belongs to, or the job that called it; 0 for none
 	IsFlow    bool
 	Recovered stint.ID // the job that it does again; 0 for none
+
+	Unique bool // until it has ended; false when it is asked to stop
 }

@@ -286,10 +286,17 @@ func (m *model) Audit(context.Context) (*store.Ledger, error) {
 	}
 	for _, j := range m.all() {
 		r := m.jobs[j.ID]
+		_, marked := m.cancelled[j.ID]
+		_, flowMarked := m.cancelled[r.flow]
 		l.Jobs = append(l.Jobs, store.LedgerJob{ID: j.ID, State: j.State, Schedule: j.Origin.Schedule, Occurrence: j.Origin.Occurrence,
-			Flow: r.flow, IsFlow: r.isFlow, Recovered: r.from})
+			Flow: r.flow, IsFlow: r.isFlow, Recovered: r.from, Unique: strings.HasPrefix(j.Unique, string(stint.UntilEnded)) && !marked && !flowMarked})
 		for _, n := range r.needs {
 			l.Needs = append(l.Needs, store.FlowNeed{Child: j.ID, Parent: n.job, Wants: n.wants})
+		}
+	}
+	for _, k := range m.visible(func(r *row) bool { return strings.HasPrefix(r.key, "\x01") }) {
+		if last := m.uniqueRow(k.key); last != nil && !m.is("keeps no account of unique keys") {
+			l.Holders = append(l.Holders, last.holder)
 		}
 	}
 	for key := range m.steps {

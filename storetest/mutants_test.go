@@ -53,6 +53,7 @@ var mutants = []struct{ fault, group string }{
 	{"keeps what may begin before the commit", "Unique"},
 	{"holds a key until-started again when its job is retried", "Unique"},
 	{"recovers beside the unique", "Unique"},
+	{"keeps no account of unique keys", "Unique"},
 	{"recovers without the correlation id", "Correlation"},
 	{"recovers without the correlation id", "Retry"},
 	{"forgets correlation ids", "Correlation"},

@@ -156,10 +156,15 @@ type test struct {
 // Facts turns a ledger into what package check judges.
 func Facts(l *store.Ledger) *check.Facts {
 	f := &check.Facts{Buried: make(map[int64]time.Time, len(l.Buried))}
+	holds := map[stint.ID]bool{}
+	for _, job := range l.Holders {
+		holds[job] = true
+	}
 	for _, j := range l.Jobs {
 		f.Jobs = append(f.Jobs, check.Job{
 			ID: int64(j.ID), State: string(j.State), Final: j.State.Final(), Schedule: j.Schedule, Occurrence: j.Occurrence,
 			Flow: int64(j.Flow), IsFlow: j.IsFlow, Recovers: int64(j.Recovered),
+			Keyless: j.Unique && !holds[j.ID],
 		})
 	}
 	for _, e := range l.Entries {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,6 +63,23 @@ var uniqueTests = []test{
 		_, err := stint.NewClient(t.Store).Enqueue(t.ctx, withArgs("k", `{"id":1}`, stint.UniqueUntilEnded(stint.By("/ID"))))
 		fails(t, err, stint.ErrInvalid, "the error is %v")
 		t.jobs()
+	}},
+	{"The ledger says which jobs are to have a unique key, and which took one", func(t *T) {
+		ended, started := stint.UniqueUntilEnded(), stint.UniqueUntilStarted()
+		all := t.keyed(withArgs("k", `1`, ended), withArgs("k", `2`, ended), withArgs("k", `3`, started), withArgs("k", `4`, stint.IdempotencyKey("four")), job("k"))
+		w := t.join("k")
+		w.ClaimAll()
+		t.cancel("", all[1].ID) // which is asked to stop
+		l := t.ledger()
+		var unique []stint.ID
+		for _, j := range l.Jobs {
+			if j.Unique {
+				unique = append(unique, j.ID)
+			}
+		}
+		slices.Sort(l.Holders)
+		expect(t, slices.Equal(unique, []stint.ID{all[0].ID}), "of %v these are unique until they have ended: %v", all, unique)
+		expect(t, slices.Equal(l.Holders, []stint.ID{all[0].ID, all[1].ID, all[2].ID}), "of %v these took keys: %v", all, l.Holders)
 	}},
 	{"A job that is shown says what is unique of it", func(t *T) {
 		before := t.keyed(job("k"))[0].ID

@@ -81,7 +81,7 @@ func ReadChange(c *store.Change, scan Scan) error {
 }
 
 // LedgerSQL are the queries that a ledger is read by.
-type LedgerSQL struct{ Entries, Claims, Executions, Waiting, Jobs, Needs, Kept, Engines, Buried string }
+type LedgerSQL struct{ Entries, Claims, Executions, Waiting, Jobs, Needs, Kept, Holders, Engines, Buried string }
 
 // Read reads a ledger. Query runs a query, and has each of its rows read.
 func (l LedgerSQL) Read(query func(text string, each func(Scan) error) error) (*store.Ledger, error) {
@@ -97,6 +97,7 @@ func (l LedgerSQL) Read(query func(text string, each func(Scan) error) error) (*
 		{l.Jobs, appendTo(&all.Jobs, Fields)},
 		{l.Needs, appendTo(&all.Needs, Fields)},
 		{l.Kept, appendTo(&all.Kept, func(job *stint.ID) []any { return []any{job} })},
+		{l.Holders, appendTo(&all.Holders, func(job *stint.ID) []any { return []any{job} })},
 		{l.Engines, appendTo(&all.Engines, func(token *store.EngineID) []any { return []any{token} })},
 		{l.Buried, func(scan Scan) error {
 			var token store.EngineID

@@ -31,10 +31,7 @@ func (w *world) number(text string, args ...any) int {
 // outcomes are those that jobs had last.
 func (w *world) outcomes() map[int64]string {
 	w.t.Helper()
-	ledger, err := w.store.Audit(w.t.Context())
-	for tries := 1; err != nil && tries < 10; tries++ { // on a session that was ended
-		ledger, err = w.store.Audit(w.t.Context())
-	}
+	ledger, err := w.ground.Audit(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}

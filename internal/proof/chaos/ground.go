@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	_ "github.com/ncruces/go-sqlite3/driver" // for transactions of the workload's own
@@ -39,6 +40,17 @@ type Ground struct {
 	Store Store
 	Pool  *pgxpool.Pool // nil on SQLite
 	db    *sql.DB       // with the pool's connections on PostgreSQL
+}
+
+// Audit reads the ledger, also where sessions of the store were ended that it does not know of yet.
+func (g *Ground) Audit(ctx context.Context) (l *store.Ledger, err error) {
+	for range 20 {
+		l, err = g.Store.Audit(ctx)
+		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "57P01" {
+			break
+		}
+	}
+	return l, err
 }
 
 // NewGround is a database of PostgreSQL that somebody opened, and closes.

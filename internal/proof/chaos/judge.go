@@ -169,7 +169,7 @@ func (f *Fleet) said(t event.EventType) (all []Event) {
 
 // facts are what a database says of every job, with what the workload said.
 func facts(ctx context.Context, g *Ground) (*check.Facts, error) {
-	ledger, err := g.Store.Audit(ctx)
+	ledger, err := g.Audit(ctx)
 	if err != nil {
 		return nil, err
 	}

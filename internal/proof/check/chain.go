@@ -60,6 +60,13 @@ func (c *checker) executions(s *story) {
 	}
 }
 
+// key checks that no other job could be stored that has its unique key while it is unfinished.
+func (c *checker) key(s *story) {
+	if len(s.jobs) > 0 && s.jobs[0].Keyless && !s.jobs[0].Final {
+		c.report.broken(RuleKey, s.id, "it is %s, and does not have its unique key", s.jobs[0].State)
+	}
+}
+
 // place checks that the job is in exactly one place, and at the end of its
 // way. Since each execution that is not final makes one successor, this is
 // the same as to say that each of them has exactly one and a final one none.

@@ -165,7 +165,7 @@ type checker struct {
 	clean   map[int64]bool
 	gone    map[int64]Instant   // jobs that were deleted, or may have been: when that was answered, or 0
 	others  map[string]*promise // the enqueues that were not committed, by key
-	gates   map[string][]held   // the runs under each limit and its key
+	gates   map[gate][]held     // the runs under each
 	members map[int64]*fate     // the jobs of flows, and the flows; nil when there are none
 	runs    []int               // what [checker.match] works on, kept for the next story
 	best    []int               // and its table
@@ -180,7 +180,7 @@ func newChecker(h *History, f *Facts, opt Options) *checker {
 		taken:  takings(f.Claims),
 		roster: set(f.Roster),
 		clean:  set(opt.Clean),
-		gates:  map[string][]held{},
+		gates:  map[gate][]held{},
 		gone:   make(map[int64]Instant, len(opt.Deleted)),
 	}
 	for _, d := range opt.Deleted {
@@ -202,6 +202,7 @@ func (c *checker) invariants(s *story) {
 	c.identity(s)
 	c.executions(s)
 	c.place(s)
+	c.key(s)
 	c.attempts(s)
 	for i := range s.entries {
 		c.claim(&s.entries[i], s.done[i])

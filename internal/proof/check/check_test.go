@@ -99,6 +99,7 @@ func TestAStaleRunHoldsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := busyWorld()
 			w.limit(1, "frozen", "beside")
+			w.unique("frozen", "beside")
 			if r := w.run("frozen"); late {
 				d := find(w.opt.Disturbances, func(d *Disturbance) bool { return d.Does == Freezes })
 				d.To = w.run("beside").Start

@@ -73,6 +73,11 @@ type Job struct {
 
 	// AtOnce is how many jobs may run at once, by each limit that it waits for and its key.
 	AtOnce map[string]int
+
+	// Unique is a key of which no other job may begin before this one has ended; empty for none. Keyless
+	// says that it is unique until it has ended, and has no key.
+	Unique  string
+	Keyless bool
 }
 
 // The states of a job, named as everywhere.

@@ -39,6 +39,7 @@ const (
 	RuleStep       Rule = "step"       // each step is accepted once, so that all runs are told the same of it, and goes with its job
 	RuleNeeds      Rule = "needs"      // a job runs when all that it needs have ended as it wants, and otherwise is skipped or cancelled, as they say
 	RuleFlow       Rule = "flow"       // a flow ends when all of its jobs have, and as they did
+	RuleKey        Rule = "key"        // a job that is unique until it has ended has its key until then
 )
 
 // The rules on runs.
@@ -49,6 +50,7 @@ const (
 	RuleLoss    Rule = "loss"    // what was lost was lost with a buried engine to which something had happened
 	RuleOverlap Rule = "overlap" // two runs of a job overlap only as far as a disturbance explains
 	RuleLimit   Rule = "limit"   // no more jobs of a limit run at once than it allows, but as far as a disturbance explains
+	RuleUnique  Rule = "unique"  // of a unique key no job begins before the one that had the key has ended, likewise
 )
 
 // RuleKept is the rule on servers that take each other's place.
@@ -58,8 +60,8 @@ const RuleKept Rule = "kept" // after a failover there is nothing that was not t
 var Rules = []Rule{
 	RuleCommitted, RuleRolledBack, RuleWhole, RuleStranger, RuleIdentity, RuleRecovered, RuleDeleted, RuleDrained,
 	RulePlace, RuleFinal, RuleState, RuleExecution, RuleAttempt, RulePolicy, RuleLosses,
-	RuleClaim, RuleRoster, RuleBuried, RuleClean, RuleOccurrence, RuleStep, RuleNeeds, RuleFlow,
-	RuleRun, RuleOutcome, RuleRerun, RuleLoss, RuleOverlap, RuleLimit, RuleKept,
+	RuleClaim, RuleRoster, RuleBuried, RuleClean, RuleOccurrence, RuleStep, RuleNeeds, RuleFlow, RuleKey,
+	RuleRun, RuleOutcome, RuleRerun, RuleLoss, RuleOverlap, RuleLimit, RuleUnique, RuleKept,
 }
 
 // Violation is one thing that is wrong. Job is 0 when it concerns no job.

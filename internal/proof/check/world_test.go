@@ -242,6 +242,13 @@ func (w *world) limit(atOnce int, keys ...string) {
 	}
 }
 
+// unique has jobs want the same unique key.
+func (w *world) unique(keys ...string) {
+	for _, key := range keys {
+		w.row(key).Unique = "only one"
+	}
+}
+
 // stop is when the process of the run that was stopped was told to.
 func (w *world) stop() *Instant {
 	return &find(w.opt.Disturbances, func(d *Disturbance) bool { return d.Does == Stops }).From

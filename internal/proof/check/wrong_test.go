@@ -391,6 +391,19 @@ var wrong = []fault{
 		r := w.run("plain")
 		r.Engine, r.Process, r.End = 3, 2, w.run("beside").Start+1
 	}},
+	{RuleUnique, "two at once of a unique key", func(w *world) {
+		w.unique("plain", "beside")
+		w.run("plain").End = w.run("beside").Start + 1
+	}},
+	{RuleUnique, "a retry after another one of its key", func(w *world) {
+		w.unique("plain", "retried")
+		r := w.run("plain")
+		r.Start = w.run("retried").End + 1
+		r.End = r.Start + 1
+	}},
+	{RuleKey, "an unfinished job whose unique key another one has", func(w *world) {
+		w.row("scheduled").Keyless = true
+	}},
 }
 
 // drop takes jobs out of both accounts.

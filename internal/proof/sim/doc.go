@@ -70,6 +70,11 @@
 // the attempts that engines recorded no more began than its rate has, and where an order is kept no job began
 // between the first start of another one and its end.
 //
+// # Unique jobs
+//
+// One of ten jobs is one of three of which no second one is stored while the first has not ended. Of each all
+// runs of one job are over before another one begins, as under a limit.
+//
 // # Flows and steps
 //
 // In two of five seeds a planner enqueues flows: graphs with edges on success, on failure and on any end, chains, joins,

@@ -42,6 +42,7 @@ type args struct {
 	Then  string        `json:"then,omitempty"`  // should it succeed, it returns this
 	Asks  bool          `json:"asks,omitempty"`  // its policy asks a retry function, and counts no losses
 	Acts  []act         `json:"acts,omitempty"`  // what it does in steps
+	Only  string        `json:"only,omitempty"`  // of these one at most is unfinished
 }
 
 // The ways in which a job can fail, but for an error, and end, but for success.
@@ -69,6 +70,19 @@ func draw(seed Seed, key string) (job stint.NewJob, h *whim) {
 		bind(roll(seed.N, key, 3), &job, a)
 	}
 	job.Args, _ = json.Marshal(a)
+	return job, h
+}
+
+// drawUnique makes a job as draw does, now and then one of a few that are unique until they have ended.
+func drawUnique(seed Seed, key string) (job stint.NewJob, h *whim) {
+	job, h = draw(seed, key)
+	if d := roll(seed.N, key, 4); seed.Age < Manifold && d.chance(40) {
+		var a args
+		must(0, json.Unmarshal(job.Args, &a))
+		a.Only = fmt.Sprint("only-", d.IntN(3))
+		job.Args, _ = json.Marshal(a)
+		job.Unique = "until-ended,by=none,across=" + a.Only
+	}
 	return job, h
 }
 
@@ -187,7 +201,8 @@ type Age int
 // The ages, the youngest first.
 const (
 	Young     Age = iota // nothing
-	Unlinked             // flows, and jobs that do several things
+	Manifold             // jobs that are unique until they have ended
+	Unlinked             // and flows, and jobs that do several things
 	Boundless            // and limits
 	Apart                // and kinds whose jobs come in batches
 	Beating              // and sessions by which the server knows who lives
@@ -197,7 +212,7 @@ const (
 	Plain                // and the twists of jobs
 )
 
-var ages = map[Age]string{Young: "", Unlinked: "-unlinked", Boundless: "-boundless", Apart: "-apart", Beating: "-beating", Lasting: "-lasting", Single: "-single", Twisted: "-twisted", Plain: "-plain"}
+var ages = map[Age]string{Young: "", Manifold: "-manifold", Unlinked: "-unlinked", Boundless: "-boundless", Apart: "-apart", Beating: "-beating", Lasting: "-lasting", Single: "-single", Twisted: "-twisted", Plain: "-plain"}
 
 // String is how the seed is written.
 func (s Seed) String() string { return strconv.FormatUint(s.N, 10) + ages[s.Age] }

@@ -97,7 +97,7 @@ func (j *judging) compare(ctx context.Context, w *world) {
 				job.Schedule, job.Occurrence = t.Key, from.Occurrence
 			}
 		}
-		job.AtOnce = allowed(t.info.Limits)
+		job.AtOnce, job.Unique = allowed(t.info.Limits), t.Only
 		job.CompletesItself, job.Kept, job.Recovers = t.Tx, t.info.Kind == kept, int64(t.info.Origin.Recovered)
 	}
 	j.history = must(check.Read(w.historyDir))

@@ -28,7 +28,7 @@ var jobBugs = []Bug{
 	bugUnmarked, bugTooSoon, bugSilent, bugHandsOut, bugRetries, bugHollow, bugRepeats, bugSplit, bugCertain,
 	bugUnswept, bugSweeps, bugEarly, bugCharges, bugOrphans, bugErases, bugLingers, bugRelapse, bugOpen, bugShut,
 	bugHushed, bugHeedless, bugCrowds, bugEager, bugHides, bugForgets, bugPuts, bugHasty, bugRules,
-	bugLends, bugSells, bugPushes,
+	bugLends, bugSells, bugPushes, bugTwins,
 }
 
 // scheduleBugs are those of schedules, which not every seed has.
@@ -110,6 +110,8 @@ const (
 	bugLends  Bug = "lends the permits of others"       // an engine gets a permit that another one holds
 	bugSells  Bug = "sells starts twice"                // an engine gets each start of a rate twice
 	bugPushes Bug = "lets others pass what comes again" // an engine is not told that a job holds up the others
+
+	bugTwins Bug = "stores two of a kind" // a job is stored whoever has its unique key
 
 	bugAgain    Bug = "fires and stays"               // a firing makes its jobs, and the schedule does not move on
 	bugMoves    Bug = "goes on and does not fire"     // a firing moves the schedule on, and makes no jobs
@@ -649,6 +651,12 @@ func (s *planted) Enqueue(ctx context.Context, tx stint.Tx, jobs []stint.NewJob)
 		for i := range jobs {
 			m := *jobs[i].Member
 			m.Name, jobs[i].Member = "", &m
+		}
+	}
+	if s.bug == bugTwins {
+		jobs = slices.Clone(jobs)
+		for i := range jobs {
+			jobs[i].Unique = ""
 		}
 	}
 	return s.ground.Enqueue(ctx, tx, jobs)

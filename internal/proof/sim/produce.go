@@ -29,7 +29,9 @@ func (p *process) produce(d dice, db *sql.DB, n int, over time.Duration) {
 		keys, jobs, whims := make([]string, size), make([]stint.NewJob, size), make([]*whim, size)
 		for i := range jobs {
 			keys[i] = fmt.Sprintf("%s-%d", p.name, number+i)
-			jobs[i], whims[i] = draw(p.w.seed, keys[i])
+			if jobs[i], whims[i] = draw(p.w.seed, keys[i]); size == 1 {
+				jobs[i], whims[i] = drawUnique(p.w.seed, keys[i])
+			}
 			p.w.expect(keys[i], whims[i])
 		}
 		number += size
@@ -38,7 +40,15 @@ func (p *process) produce(d dice, db *sql.DB, n int, over time.Duration) {
 		}
 		var intent check.Intent
 		p.log(func(w *check.Writer) { intent = w.Intend(keys...) })
-		ids, err := p.sendJobs(d, db, func(ctx context.Context, c *stint.Client) ([]stint.ID, error) { return c.EnqueueMany(ctx, jobs) })
+		var receipts []stint.Receipt
+		ids, err := p.sendJobs(d, db, func(ctx context.Context, c *stint.Client) ([]stint.ID, error) {
+			var err error
+			receipts, err = c.EnqueueReceipts(ctx, jobs)
+			return ids(receipts), err
+		})
+		if err == nil && receipts[0].Duplicate {
+			err = errRolledBack // it is another job that stands for it
+		}
 		p.hears(intent, ids, err)
 		if err == nil {
 			p.thinkAgain(&second, whims, jobs, ids)
