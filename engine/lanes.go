@@ -110,6 +110,19 @@ func (l *lanes) isFirst(t target) bool {
 	return true
 }
 
+// leads reports whether a lane is known and all other known lanes come after it.
+func (l *lanes) leads(t target) bool {
+	if !l.isFirst(t) {
+		return false
+	}
+	for id, lane := range l.known {
+		if id != t.ID && lane.Priority == t.Priority && rank[lane.Part] == rank[t.Part] {
+			return false // they take turns
+		}
+	}
+	return true
+}
+
 var rank = map[store.Part]int{store.PartFront: 0, store.PartKind: 1, store.PartNormal: 2}
 
 // learn returns the lane that was seen, and whether it is for this engine. A lane's id is a hash;

@@ -28,6 +28,13 @@ func (c *unreachable) Release(engine store.EngineID) {
 	}
 }
 
+func (c *unreachable) Claim(ctx context.Context, req store.ClaimRequest) (store.Claim, error) {
+	if err := ails(&c.all, ctx); err != nil {
+		return store.Claim{}, err
+	}
+	return c.anyStore.Claim(ctx, req)
+}
+
 func (c *unreachable) Finish(ctx context.Context, e store.EngineID, claims []store.ClaimRef, done []store.Completion) (int, error) {
 	if err := ails(&c.all, ctx); err != nil {
 		return 0, err

@@ -18,6 +18,10 @@ const (
 	// longer: where looks cost much, most of the time is for claims.
 	lookShare = 4
 
+	// firstAge is for how long a look is trusted while the list begins with a lane after which all others come that
+	// are known: only one that is new could come before it, and each look costs as much as a claim.
+	firstAge = 250 * time.Millisecond
+
 	// manyLanes is from how many known lanes on, and dearLook from what time of a look at all of
 	// them, most looks are only at what was appended since the last one. With fewer, a look at all
 	// costs no more. An engine does not know the lanes that had no work since it joined.
@@ -62,7 +66,13 @@ func (s *session) newView() *view {
 func (v *view) many() bool { return v.count() >= manyLanes || v.cost > dearLook }
 
 // stale reports whether it is time to look.
-func (v *view) stale() bool { return len(v.list) == 0 || time.Since(v.looked) > v.trusted }
+func (v *view) stale() bool {
+	if len(v.list) == 0 {
+		return true
+	}
+	old := time.Since(v.looked)
+	return old > v.trusted && (old > firstAge || v.many() || !v.leads(v.list[0]))
+}
 
 // reorder puts the list in the order of queues that holds now. Where looks follow what is appended the list outlives
 // them.

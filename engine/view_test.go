@@ -80,6 +80,43 @@ func TestWhoBuriesAnEngineLooksForWhatItHeldAtOnce(t *testing.T) {
 	})
 }
 
+// A look costs as much as a claim, and while all that is known comes after the lane of a backlog it would show nothing
+// else. Where others have their turn, or are new, they are found soon.
+func TestWhileTheFirstLaneHasABacklogLooksAreSeldom(t *testing.T) {
+	inBubble(t, time.Hour, func(t *testing.T, store *sqlite.Store) {
+		fill(t, store, "work", 20_000, stint.DefaultQueue)
+		s := &counted{drowsy: newDrowsy(store)}
+		mux := stint.NewMux()
+		handle(mux, "work", func(context.Context, *stint.Job) error { time.Sleep(10 * time.Millisecond); return nil })
+		began := make(chan time.Time, 1)
+		handle(mux, "urgent", func(context.Context, *stint.Job) error { began <- time.Now(); return nil })
+		stop := start(t, s, mux, engine.Config{Slots: 10})
+		time.Sleep(time.Second)
+		looks, claims := s.looks.Load(), s.claims.Load()
+		time.Sleep(5 * time.Second)
+		if looks, claims = s.looks.Load()-looks, s.claims.Load()-claims; looks > 25 || claims < 50 {
+			t.Errorf("in 5 s it looked %d times for %d claims, want 4 times a second", looks, claims)
+		}
+		for _, c := range []struct {
+			other stint.Option
+			most  time.Duration
+		}{
+			{stint.Queue("other"), 400}, {stint.Queue("other"), 160}, {stint.Queue("other"), 160}, // at first its lane is new
+			{stint.Priority(-1), 400}, {stint.Priority(-1), 100}, {stint.Priority(-1), 100},
+		} {
+			enqueued := time.Now()
+			enqueue(t, store, "urgent", `{}`, c.other)
+			if waited := (<-began).Sub(enqueued); waited > c.most*time.Millisecond {
+				t.Errorf("what goes before the others begins after %v, want %d ms", waited, c.most)
+			}
+			time.Sleep(33 * time.Millisecond)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // slowFirst is a store whose first look takes long, as on a server that is not warm.
 type slowFirst struct {
 	*sqlite.Store
